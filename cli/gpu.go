@@ -204,7 +204,7 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 	f.scratch = scratchIn(m.dir, m.session.Ledger)
 	m.session.Platforms = f.withDirect(m.session.Platforms)
 	m.lab.Platforms = m.session.Platforms
-	looking := gpu.Looking{Host: f.host, Dir: dir, Programs: f.programs, Names: f.asked.Subjects, Probe: f.asked.Probe, Torch: f.asked.Torch, Tell: m.progress.note}
+	looking := gpu.Looking{Host: f.host, Dir: dir, Programs: f.programs, Names: f.asked.Subjects, Probe: f.asked.Probe, Torch: f.asked.Torch, Progress: m.progress.note}
 	for _, b := range f.asked.Builds {
 		looking.Kinds = append(looking.Kinds, programs.Kind(b))
 	}

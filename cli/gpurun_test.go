@@ -69,7 +69,7 @@ func TestGPURunsDirectlyWhereNothingElseCan(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said.String())
 	}
-	for _, want := range []string{"These programs ran on a CPU, for a test", "programs are started directly: gpu=all: no GPU for CUDA", "oci:runc is left out: gpu=all: no GPU for CUDA", "stencil: emulated", "Kernels against the device's own limits"} {
+	for _, want := range []string{"These programs ran on a CPU, for a test", "programs are started directly: gpu=all: no GPU for CUDA", "oci:runc is left out: gpu=all: no GPU for CUDA", "stencil: emulated", "Kernels against the limits of the device"} {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
 			t.Errorf("the screen does not say %q:\n%s", want, out.String())
 		}

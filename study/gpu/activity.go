@@ -13,7 +13,7 @@ import (
 // library is the file of the probe's library, as probe/gpu builds it.
 const library = "libtaregpu.so"
 
-// activityOf is what the traces of a directory came to: an error where they tell of no call.
+// activityOf is what the traces of a directory came to: an error where they hold no call.
 func activityOf(dir string) (*activity.Summary, error) {
 	traces, err := activity.ReadDir(dir)
 	if err != nil {
@@ -21,10 +21,10 @@ func activityOf(dir string) (*activity.Summary, error) {
 	}
 	s := activity.Summarize(traces...)
 	if s.Processes == 0 {
-		return nil, errors.New("the activity probe left no trace: its library was not loaded into the program")
+		return nil, errors.New("the activity probe left no trace: the program did not load its library")
 	}
 	if s.API.Time.Count == 0 {
-		return nil, errors.New("the activity probe saw no call of the driver's: " + complaint(s))
+		return nil, errors.New("the activity probe recorded no call of the driver: " + complaint(s))
 	}
 	return s, nil
 }
@@ -46,7 +46,8 @@ func recordActivity(b lab.Bench, dir string) error {
 		metric string
 		took   time.Duration
 	}{
-		{metricCompile, compiled(s)}, {metricLoads, s.JIT.Loads.Sum + s.JIT.Links.Sum + s.JIT.Firsts.Sum}, {metricMalloc, allocated(s)},
+		{metricCompile, compiled(s)}, {metricLoads, s.JIT.Loads.Sum + s.JIT.Links.Sum + s.JIT.Firsts.Sum},
+		{metricMalloc, allocated(s)},
 		{metricTo, copied(s, activity.HostToDevice)}, {metricFrom, copied(s, activity.DeviceToHost)},
 	} {
 		if m.took > 0 {
@@ -66,10 +67,10 @@ func complaint(s *activity.Summary) string {
 	if len(s.Complaints) > 0 {
 		return s.Complaints[0]
 	}
-	return "it says nothing of why"
+	return "the cause is unknown"
 }
 
-// compiled is the time of compiling PTX; 0 where nothing tells.
+// compiled is the time of compiling PTX; 0 where it is unknown.
 func compiled(s *activity.Summary) time.Duration {
 	if s.JIT.Known {
 		return s.JIT.Compile.Sum

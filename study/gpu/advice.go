@@ -6,13 +6,13 @@ import (
 	"tare/advise"
 	"tare/record"
 	"tare/stats"
+	"tare/study/kit"
 )
 
 // worthIt is the least ratio that advice must rest on.
 const worthIt = 1.05
 
-// Advice is what a run recommends of building and running CUDA programs, with what it
-// rests on.
+// Advice is what a run recommends for building and running CUDA programs, with its evidence.
 func Advice(run record.Run) []advise.Advice {
 	return readRun(only(run, "wall", "to-device-rate", "iterate")).advice()
 }
@@ -23,7 +23,9 @@ func (r reading) advice() []advise.Advice {
 	}
 	r = r.together(3 + max(1, len(r.shared))) // each rule rests on one ratio, but for that of sharing
 	var all []advise.Advice
-	for _, rule := range []func() (advise.Advice, bool){r.buildForTheDevice, r.keepTheCache, r.pinWhatIsCopied, r.doNotShare} {
+	for _, rule := range []func() (advise.Advice, bool){
+		r.buildForTheDevice, r.keepTheCache, r.pinWhatIsCopied, r.doNotShare,
+	} {
 		if a, ok := rule(); ok && a.Holds() {
 			all = append(all, a)
 		}
@@ -50,37 +52,44 @@ func (r reading) evidence(says string, a, b pick, metric string) advise.Evidence
 	return e
 }
 
-func tells(e stats.Estimate) bool { return e.Known() && e.Interval.Low > worthIt }
+// worthwhile reports whether a ratio is established to be large enough for advice.
+func worthwhile(e stats.Estimate) bool { return e.Known() && e.Interval.Low > worthIt }
 
 // buildForTheDevice: PTX costs its compilation at each start with a cold cache, in a
 // container as elsewhere.
 func (r reading) buildForTheDevice() (advise.Advice, bool) {
 	on := r.where()
-	e := r.evidence(fmt.Sprintf("from launch to end on %s, PTX with a cold cache against exact code", on), pick{platform: on, cell: exact}, pick{platform: on, cell: ptxCold}, "wall")
+	e := r.evidence(fmt.Sprintf("time from launch to end on %s, PTX with a cold cache against exact code", on),
+		pick{platform: on, cell: exact}, pick{platform: on, cell: ptxCold}, "wall")
 	return advise.Advice{
-		Rule: "build-for-the-device", Source: "S1", Set: "build images for the devices that they run on (nvcc -gencode arch=compute_XX,code=sm_XX), with PTX beside it for those that come",
+		Rule: "build-for-the-device", Source: "S1",
+		Set: "build images for the devices that they run on (nvcc -gencode arch=compute_XX,code=sm_XX), and add PTX for later devices",
 		For: "CUDA programs that start often, or in fresh containers", Evidence: []advise.Evidence{e},
-	}, tells(e.Figure)
+	}, worthwhile(e.Figure)
 }
 
 // keepTheCache: a container's own layer takes the cache of compiled PTX with it when it goes.
 func (r reading) keepTheCache() (advise.Advice, bool) {
 	on := r.where()
-	e := r.evidence(fmt.Sprintf("from launch to end on %s, a cold cache of compiled PTX against a warm one", on), pick{platform: on, cell: ptxWarm}, pick{platform: on, cell: ptxCold}, "wall")
+	e := r.evidence(fmt.Sprintf("time from launch to end on %s, a cold cache of compiled PTX against a warm one", on),
+		pick{platform: on, cell: ptxWarm}, pick{platform: on, cell: ptxCold}, "wall")
 	return advise.Advice{
-		Rule: "keep-the-jit-cache", Source: "tare", Set: "lay CUDA_CACHE_PATH in a volume that outlives the container",
-		For: "CUDA programs whose code is compiled when they start", Unless: "they are built for the exact device", Evidence: []advise.Evidence{e},
-	}, tells(e.Figure)
+		Rule: "keep-the-jit-cache", Source: "tare", Set: "put CUDA_CACHE_PATH in a volume that outlives the container",
+		For: "CUDA programs whose code is compiled when they start", Unless: "they are built for the exact device",
+		Evidence: []advise.Evidence{e},
+	}, worthwhile(e.Figure)
 }
 
 // pinWhatIsCopied: page-locked memory is copied faster, and containers may lock it.
 func (r reading) pinWhatIsCopied() (advise.Advice, bool) {
 	on := r.where()
-	e := r.evidence("rate of copies to the device on "+on+", from pinned memory against pageable", pick{platform: on, cell: exact}, pick{platform: on, cell: pinned}, "to-device-rate")
+	e := r.evidence("rate of copies to the device on "+on+", from pinned memory against pageable",
+		pick{platform: on, cell: exact}, pick{platform: on, cell: pinned}, "to-device-rate")
 	return advise.Advice{
-		Rule: "pin-what-is-copied", Source: "tare", Set: "allocate what is copied often as pinned memory (cudaMallocHost)",
-		For: "CUDA programs that copy much", Unless: "it is copied once: pinning takes its time too", Evidence: []advise.Evidence{e},
-	}, tells(e.Figure)
+		Rule: "pin-what-is-copied", Source: "tare", Set: "use pinned memory (cudaMallocHost) for what is copied often",
+		For: "CUDA programs that copy much", Unless: "it is copied once: pinning takes time too",
+		Evidence: []advise.Evidence{e},
+	}, worthwhile(e.Figure)
 }
 
 // doNotShare: a device that containers share takes them in turns.
@@ -92,11 +101,12 @@ func (r reading) doNotShare() (advise.Advice, bool) {
 		if !ok || !found {
 			continue
 		}
-		e := advise.Evidence{Run: r.Run.ID, Conditions: []string{alone.ID, two.ID}, Unit: "times", Says: "each one's timed part of " + s.name + " on " + on + ", two at once against alone",
-			Figure: r.Ratio(r.PerBlock(alone, "iterate"), r.PerBlock(two, "iterate"))}
-		if tells(e.Figure) {
+		e := kit.Evidence(r.Run, "timed part of each "+s.name+" on "+on+", two at once against alone", "times",
+			r.Ratio(r.PerBlock(alone, "iterate"), r.PerBlock(two, "iterate")), alone, two)
+		if worthwhile(e.Figure) {
 			return advise.Advice{
-				Rule: "one-container-a-device", Source: "tare", Set: "give a busy container a device of its own, or an instance of one (MIG)",
+				Rule: "one-container-a-device", Source: "tare",
+				Set: "give a busy container a device of its own, or an instance of one (MIG)",
 				For: "CUDA programs that keep a device busy", Evidence: []advise.Evidence{e},
 			}, true
 		}

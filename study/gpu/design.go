@@ -33,7 +33,7 @@ var sharedIterations = map[string]string{programs.LU: "40", programs.ParticleFil
 const limit = 5 * time.Minute
 
 // Design makes the design. Errors of what was asked are *[Usage]; what the host lacks is
-// told by a *[platform.Missing] or *[platform.Unsupported].
+// a *[platform.Missing] or *[platform.Unsupported].
 func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
@@ -90,7 +90,10 @@ func (b *builder) find() error {
 		})
 		for _, build := range b.Builds {
 			if !slices.Contains(found.Kinds, programs.Kind(build)) {
-				return &platform.Missing{What: fmt.Sprintf("there are no programs built %s, but %s", build, kindsText(found.Kinds)), Mend: "make gpu-programs, or name those that there are by --build"}
+				return &platform.Missing{
+					What: fmt.Sprintf("there are no programs built %s, but %s", build, kindsText(found.Kinds)),
+					Mend: "run `make gpu-programs`, or name an available build with --build",
+				}
 			}
 		}
 	}
@@ -119,13 +122,15 @@ func kindsText(kinds []programs.Kind) string {
 // findPlatforms leaves out the platforms that this host cannot give. Bare metal is first;
 // where it cannot be had either, programs run directly, and nothing is compared.
 func (b *builder) findPlatforms() error {
-	wanted := slices.DeleteFunc(slices.Clone(b.Platforms), func(name string) bool { return name == Bare || name == Direct })
+	wanted := slices.DeleteFunc(slices.Clone(b.Platforms), func(name string) bool {
+		return name == Bare || name == Direct
+	})
 	found := b.Host.Found
 	setting := platform.Setting{GPU: b.GPU}
 	base := Bare
 	if found != nil && found.Direct {
 		base = Direct
-		b.notes.Add("bare metal as the containers have it cannot be had here, and programs are started directly: %s", found.Unusable[Bare])
+		b.notes.Add("bare metal in the form that containers use cannot be had here; programs are started directly: %s", found.Unusable[Bare])
 	}
 	b.names = []string{base}
 	for _, name := range wanted {
@@ -147,7 +152,7 @@ func (b *builder) findPlatforms() error {
 		}
 		switch {
 		case base == Direct && why == "":
-			why = "nothing that it could be set against"
+			why = "there is no baseline to compare it with"
 			fallthrough
 		case why != "":
 			b.notes.Add("%s is left out: %s", name, why)
@@ -156,7 +161,7 @@ func (b *builder) findPlatforms() error {
 		}
 	}
 	if len(b.names) == 1 {
-		b.notes.Add("no container can be set against %s here: kernels, calls and compilation are measured, and the comparison of platforms is inconclusive", base)
+		b.notes.Add("no container can run beside %s here: kernels, calls and compilation are measured; the comparison of platforms is inconclusive", base)
 	}
 	return nil
 }
@@ -245,7 +250,10 @@ func (b *builder) condition(subject string, c cell, name string, probed bool) (l
 }
 
 // made is a condition with what all have.
-func (b *builder) made(group, label, on string, params workload.Params, of map[string]string, metrics []workload.Metric, run lab.Procedure, takes time.Duration) lab.Condition {
+func (b *builder) made(
+	group, label, on string, params workload.Params, of map[string]string,
+	metrics []workload.Metric, run lab.Procedure, takes time.Duration,
+) lab.Condition {
 	setting := platform.Setting{GPU: b.GPU}
 	return lab.Condition{
 		Condition: record.Condition{
@@ -268,9 +276,10 @@ func (b *builder) limitsGroup() ([]lab.Group, error) {
 	}
 	of := factors(KindLimits, programs.DeviceLimits, c)
 	t := trial{host: b.Host, program: b.program, limits: true}
-	condition := b.made(groupName(programs.DeviceLimits), b.names[0], b.names[0], params, of, limitMetrics(), t.run, assumedTrial)
+	group := groupName(programs.DeviceLimits)
+	condition := b.made(group, b.names[0], b.names[0], params, of, limitMetrics(), t.run, assumedTrial)
 	condition.Baseline = true
-	return []lab.Group{{Workload: groupName(programs.DeviceLimits), Conditions: []lab.Condition{condition}, Once: true}}, nil
+	return []lab.Group{{Workload: group, Conditions: []lab.Condition{condition}, Once: true}}, nil
 }
 
 // sharedGroups are several containers with one device, a group a program: the fewest on
@@ -280,8 +289,14 @@ func (b *builder) sharedGroups() ([]lab.Group, error) {
 		return nil, nil
 	}
 	counts := slices.Sorted(slices.Values(b.Share))
-	if f := b.Host.Found; f != nil && f.Device.ComputeMode != "" && f.Device.ComputeMode != "default" && counts[len(counts)-1] > 1 {
-		return nil, &platform.Missing{What: fmt.Sprintf("--share %d: the compute mode of %s is %s, which lets one process have it", counts[len(counts)-1], f.Device.Name, f.Device.ComputeMode), Mend: "nvidia-smi -c DEFAULT, or leave --share out"}
+	f := b.Host.Found
+	exclusive := f != nil && f.Device.ComputeMode != "" && f.Device.ComputeMode != "default"
+	if exclusive && counts[len(counts)-1] > 1 {
+		return nil, &platform.Missing{
+			What: fmt.Sprintf("--share %d: the compute mode of %s is %s, which admits one process only",
+				counts[len(counts)-1], f.Device.Name, f.Device.ComputeMode),
+			Mend: "run `nvidia-smi -c DEFAULT`, or leave --share out",
+		}
 	}
 	if counts[0] != 1 {
 		counts = append([]int{1}, counts...) // what each is set against
@@ -302,7 +317,8 @@ func (b *builder) sharedGroups() ([]lab.Group, error) {
 				of := factors(KindShared, subject, c)
 				of[FactorShare] = number(n)
 				t := sharing{trial: trial{host: b.Host, program: b.program}, count: n}
-				condition := b.made(g.Workload, fmt.Sprintf("%s x %d", name, n), name, maps.Clone(params), of, sharedMetrics(), t.run, assumedTrial+assumedTimed*time.Duration(n))
+				condition := b.made(g.Workload, fmt.Sprintf("%s x %d", name, n), name, maps.Clone(params), of,
+					sharedMetrics(), t.run, assumedTrial+assumedTimed*time.Duration(n))
 				condition.Baseline = len(g.Conditions) == 0
 				g.Conditions = append(g.Conditions, condition)
 			}
@@ -319,7 +335,7 @@ func (b *builder) torchGroups() ([]lab.Group, error) {
 	}
 	found := b.Host.Found
 	if found == nil {
-		b.notes.Add("PyTorch is looked for when the run begins")
+		b.notes.Add("whether PyTorch is there is checked when the run begins")
 		return nil, nil
 	}
 	if found.Torch == nil {

@@ -136,7 +136,7 @@ func TestLeftOut(t *testing.T) {
 		}
 	}
 	notes = strings.Join(d.Plan.Notes, "\n")
-	for _, want := range []string{"started directly: mount: operation not permitted", "oci:runc is left out: nothing that it could be set against", "the comparison of platforms is inconclusive"} {
+	for _, want := range []string{"started directly: mount: operation not permitted", "oci:runc is left out: there is no baseline to compare it with", "the comparison of platforms is inconclusive"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in %s", want, notes)
 		}
@@ -214,7 +214,7 @@ func TestDesignRefuses(t *testing.T) {
 	}{
 		"a program":        {func(o *Options) { o.Subjects = []string{"matrix"} }, "--program matrix: want lu"},
 		"lenet of no task": {func(o *Options) { o.Subjects = []string{"lenet"} }, "--program lenet"},
-		"twice":            {func(o *Options) { o.Builds = []string{"ptx", "ptx"} }, "--build ptx is there twice"},
+		"twice":            {func(o *Options) { o.Builds = []string{"ptx", "ptx"} }, "--build ptx is named twice"},
 		"no cache":         {func(o *Options) { o.Caches = nil }, "--cache: want at least one"},
 		"a memory":         {func(o *Options) { o.Memories = []string{"managed"} }, "--memory managed"},
 		"no share":         {func(o *Options) { o.Share = []int{0} }, "--share 0: want 1 to 64"},

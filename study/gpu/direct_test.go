@@ -62,7 +62,7 @@ func TestDirectIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := inst.Usage(); err == nil {
-		t.Error("what a running program has used is told")
+		t.Error("the usage of a running program is reported")
 	}
 	if err := inst.Stop(t.Context()); err != nil {
 		t.Fatal(err)

@@ -34,8 +34,8 @@ type Looking struct {
 	Names    []string        // of the programs that are wanted; devicelimits is besides
 	Probe    bool            // whether the probe's library is
 	Torch    bool            // whether PyTorch is looked for
-	// Tell is told of slow steps; nil tells nobody.
-	Tell func(text string)
+	// Progress receives the names of slow steps; it may be nil.
+	Progress func(text string)
 }
 
 // Lacks says in one line why no CUDA program can run on a host, by its files alone; nil
@@ -67,9 +67,12 @@ func lacking(err error) error {
 	return err
 }
 
-// hosts tells whether a cause is the host's, and not the program's or its command line's.
+// hosts reports whether a cause is the host's, and not the program's or its command line's.
 func hosts(c programs.Cause) bool {
-	return slices.Contains([]string{"no-driver", "old-driver", "no-device", "no-code", "new-ptx", "no-jit", "device-memory", "busy", "mig-memory", "not-ready", "device-fault", "host-memory"}, c.Name)
+	return slices.Contains([]string{
+		"no-driver", "old-driver", "no-device", "no-code", "new-ptx", "no-jit", "device-memory", "busy", "mig-memory",
+		"not-ready", "device-fault", "host-memory",
+	}, c.Name)
 }
 
 // Look finds a host's device, has the programs built where they are not there, runs one
@@ -80,8 +83,8 @@ func Look(ctx context.Context, l Looking) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.Tell == nil {
-		l.Tell = func(string) {}
+	if l.Progress == nil {
+		l.Progress = func(string) {}
 	}
 	f := &Found{Unusable: map[string]string{}}
 	if f.Libraries, err = l.libraries(); err != nil {
@@ -143,7 +146,7 @@ func (l Looking) programs(ctx context.Context, f *Found) (string, error) {
 	dir := l.Programs
 	if dir == "" {
 		dir = filepath.Join(l.Dir, "programs")
-		l.Tell("building the CUDA programs")
+		l.Progress("building the CUDA programs")
 		if err := programs.Compile(ctx, dir, programs.CompileOptions{Kinds: l.Kinds, Programs: l.wanted()}); err != nil {
 			return "", err
 		}
@@ -160,13 +163,17 @@ func (l Looking) programs(ctx context.Context, f *Found) (string, error) {
 		}
 	}
 	if len(f.Kinds) == 0 {
-		return "", &platform.Missing{What: fmt.Sprintf("%s holds not all of the CUDA programs %s, in any of the builds %s", dir, strings.Join(l.wanted(), ", "), kindsText(l.Kinds)), Mend: "make gpu-programs, where nvcc is, and name the directory by --programs"}
+		return "", &platform.Missing{
+			What: fmt.Sprintf("%s lacks some of the CUDA programs %s in each of the builds %s",
+				dir, strings.Join(l.wanted(), ", "), kindsText(l.Kinds)),
+			Mend: "run `make gpu-programs` where nvcc is, and name the directory with --programs",
+		}
 	}
 	return dir, nil
 }
 
 // preflight runs a small program of each build directly: what keeps a CUDA program from
-// running here is found out before anything else is made, and told in its own line. Where
+// running here is found out before anything else is made, and reported in its own line. Where
 // the first build runs, another that does not is left out, since it would end the run: PTX
 // that is newer than the driver.
 func (f *Found) preflight(ctx context.Context, dir string) error {
@@ -208,7 +215,7 @@ func run(ctx context.Context, libraries string, env []string, program string, ar
 	cmd.Stdout, cmd.Stderr = &out, &said
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return programs.Result{}, fmt.Errorf("%s had not ended after %v: see that nobody holds the device", filepath.Base(program), preflightLimit)
+		return programs.Result{}, fmt.Errorf("%s had not ended after %v: stop what else uses the device", filepath.Base(program), preflightLimit)
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -291,7 +298,7 @@ func (f *Found) tryProbe(ctx context.Context, dir string) error {
 		return err
 	}
 	if _, err := run(ctx, f.Libraries, env, programs.Binary(dir, f.Kinds[0], programs.DeviceLimits), small()...); err != nil {
-		return fmt.Errorf("under it %w", err)
+		return fmt.Errorf("under the activity probe: %w", err)
 	}
 	_, err = activityOf(traces)
 	return err
@@ -299,8 +306,13 @@ func (f *Found) tryProbe(ctx context.Context, dir string) error {
 
 // Try runs a small program on each platform, as trials will, and notes on which the device
 // cannot be used and why. Where bare metal is among those, everything is measured directly.
-func (f *Found) Try(ctx context.Context, names []string, gpu string, resolve func(string) (platform.Platform, error), img image.Image, name func() string) error {
-	wanted := append([]string{Bare}, slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == Bare || n == Direct })...)
+func (f *Found) Try(
+	ctx context.Context, names []string, gpu string,
+	resolve func(string) (platform.Platform, error), img image.Image, name func() string,
+) error {
+	wanted := append([]string{Bare}, slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+		return n == Bare || n == Direct
+	})...)
 	for _, n := range wanted {
 		p, err := resolve(n)
 		if err != nil {
@@ -332,7 +344,8 @@ func (f *Found) try(ctx context.Context, p platform.Platform, gpu string, img im
 	}
 	out, said := lab.Output{Most: outputKept}, lab.Output{}
 	inst, err := p.Launch(ctx, platform.Spec{
-		Name: name, Image: img, Args: append([]string{path.Join("/gpu", string(f.Kinds[0]), programs.DeviceLimits)}, small()...), Setting: setting, Stdout: &out, Stderr: &said,
+		Name: name, Image: img, Setting: setting, Stdout: &out, Stderr: &said,
+		Args: append([]string{path.Join("/gpu", string(f.Kinds[0]), programs.DeviceLimits)}, small()...),
 	})
 	if err != nil {
 		return err
@@ -351,7 +364,7 @@ func (f *Found) try(ctx context.Context, p platform.Platform, gpu string, img im
 		return err
 	}
 	if result.Device.UUID != f.Device.UUID {
-		return fmt.Errorf("the program saw %s (%s) there, and %s (%s) outside", result.Device.Name, result.Device.UUID, f.Device.Name, f.Device.UUID)
+		return fmt.Errorf("the program saw %s (%s) in the container, and %s (%s) outside", result.Device.Name, result.Device.UUID, f.Device.Name, f.Device.UUID)
 	}
 	return nil
 }

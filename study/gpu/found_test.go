@@ -100,7 +100,7 @@ func TestProgramsThatAreBrought(t *testing.T) {
 	l.Names = []string{programs.LU}
 	_, err = l.programs(t.Context(), &Found{})
 	var lacks *platform.Missing
-	kittest.Refused(t, err, &lacks, "holds not all of the CUDA programs devicelimits, lu")
+	kittest.Refused(t, err, &lacks, "lacks some of the CUDA programs devicelimits, lu")
 	failing := scripted(t, []programs.Kind{programs.Exact}, names, 11, "devicelimits: the driver serves CUDA 11.4, the program needs 12.8: install a newer driver")
 	kittest.Refused(t, lacking(f.preflight(t.Context(), failing)), &lacks, "the driver serves CUDA 11.4")
 }

@@ -10,7 +10,7 @@
 // platforms is theirs.
 //
 // End to end is from the launch to the program's end, the container's start among it; the
-// program's own clock tells the phases from its main on. The activity probe (probe/gpu)
+// program's own clock gives the phases from its main on. The activity probe (probe/gpu)
 // slows the calls that it counts, so that trials under it are conditions of their own:
 // they are compared with one another alone, and give no time that is end to end.
 //
@@ -113,12 +113,12 @@ func probeMetrics() []workload.Metric {
 		{Name: metricAPITime, Unit: "s", Better: workload.Lower, Doc: "the sum of all calls' times that are no part of others"},
 		{Name: metricKernelShare, Unit: "%", Better: workload.Higher, Doc: "kernels, of kernels and calls together (S1.13)"},
 		{Name: metricAPIShare, Unit: "%", Better: workload.Lower, Doc: "calls, of kernels and calls together (S1.13)"},
-		{Name: metricCompile, Unit: "s", Better: workload.Lower, Doc: "compiling PTX, where CUPTI tells"},
+		{Name: metricCompile, Unit: "s", Better: workload.Lower, Doc: "compiling PTX, where CUPTI reports it"},
 		{Name: metricLoads, Unit: "s", Better: workload.Lower, Doc: "loading modules, linking, and first launches, in which PTX is compiled"},
 		{Name: metricMalloc, Unit: "s", Better: workload.Lower, Doc: "calls of cudaMalloc, or of cuMemAlloc where the runtime's are not seen"},
 		{Name: metricTo, Unit: "s", Better: workload.Lower, Doc: "copies to the device"},
 		{Name: metricFrom, Unit: "s", Better: workload.Lower, Doc: "copies from the device"},
-		{Name: metricLost, Unit: "records", Better: workload.Lower, Count: true, Doc: "what is in no figure of the probe's"},
+		{Name: metricLost, Unit: "records", Better: workload.Lower, Count: true, Doc: "records that the probe lost"},
 	}
 }
 

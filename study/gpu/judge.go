@@ -16,7 +16,8 @@ import (
 // them. Rules and thresholds are the claims' own (package claim). Where no container could
 // be set against bare metal they are inconclusive, with what was tried.
 func Judge(run record.Run) []claim.Judgement {
-	r := readRun(only(run, "wall", "total", "kernels", "module", "allocate", "to-device", "from-device", metricKernelShare, metricAPIShare, metricLoads))
+	r := readRun(only(run, "wall", "total", "kernels", "module", "allocate", "to-device", "from-device",
+		metricKernelShare, metricAPIShare, metricLoads))
 	if len(r.subjects) == 0 || r.emulated() {
 		return nil
 	}
@@ -36,19 +37,23 @@ func Judge(run record.Run) []claim.Judgement {
 
 // undecided says of every claim that the platforms could not be compared here.
 func (r reading) undecided() []claim.Judgement {
-	tried := slices.DeleteFunc(slices.Clone(r.Run.Plan.Notes), func(n string) bool { return !strings.Contains(n, "left out") && !strings.Contains(n, "cannot be had") })
+	tried := slices.DeleteFunc(slices.Clone(r.Run.Plan.Notes), func(n string) bool {
+		return !strings.Contains(n, "left out") && !strings.Contains(n, "cannot be had")
+	})
 	rests := "inconclusive here: no container ran beside " + r.base()
 	if len(tried) > 0 {
 		rests += "; tried: " + strings.Join(tried, "; ")
 	}
 	var all []claim.Judgement
 	for _, id := range []string{"S1.13", "S1.14", "S1.15"} {
-		all = append(all, claim.Judgement{Claim: id, Verdict: claim.Inconclusive, Ours: "no platform to compare", Rests: rests})
+		all = append(all, claim.Judgement{
+			Claim: id, Verdict: claim.Inconclusive, Ours: "no platform to compare", Rests: rests,
+		})
 	}
 	return all
 }
 
-// few is why an estimate decides nothing.
+// few is why an estimate has no interval.
 func few(e stats.Estimate) string {
 	if e.N == 1 {
 		return "1 block is too few for an interval"
@@ -56,8 +61,8 @@ func few(e stats.Estimate) string {
 	return fmt.Sprintf("%d blocks are too few for an interval", e.N)
 }
 
-// within tells whether a percentage lies wholly so near to nothing, and beyond whether it
-// lies wholly further off.
+// within reports whether the interval of a percentage lies wholly within most of no effect,
+// and beyond whether it lies wholly outside.
 func within(e stats.Estimate, most float64) bool {
 	// Of ratios: 1/(1+most) is as near below as 1+most is above.
 	return e.Known() && e.Interval.High < most && e.Interval.Low > -100*most/(100+most)
@@ -107,21 +112,22 @@ func (r reading) kernels(on string) (claim.Judgement, bool) {
 	case within(all, smallest) && len(off) == 0:
 		j.Verdict = claim.Confirmed
 	case within(all, smallest):
-		j.Verdict, why = claim.Qualified, "but not of "+strings.Join(off, ", ")
+		j.Verdict, why = claim.Qualified, "but not for "+strings.Join(off, ", ")
 	case beyond(all, smallest):
-		j.Verdict, why = claim.Refuted, fmt.Sprintf("it lies wholly more than %g %% off", smallest)
+		j.Verdict, why = claim.Refuted, fmt.Sprintf("the difference exceeds %g %%", smallest)
 	default:
-		j.Verdict, why = claim.Inconclusive, fmt.Sprintf("the interval reaches across %g %%", smallest)
+		j.Verdict, why = claim.Inconclusive, fmt.Sprintf("the interval includes %g %%", smallest)
 	}
 	j.Ours = fmt.Sprintf("kernels take %s %% longer in %s", report.Said(all, 1), on)
-	j.Rests = fmt.Sprintf("%s, %s built %s, kernels by the device's events", report.Counted(all.N, "block"), listed(subjects), c.text())
+	j.Rests = fmt.Sprintf("%s of %s, built %s; kernel times are from the device's events",
+		report.Counted(all.N, "block"), listed(subjects), c.text())
 	if why != "" {
 		j.Rests += ": " + why
 	}
 	if split, ok := r.split(&j, on); ok {
 		j.Ours += "; " + split
 	} else {
-		j.Rests += "; the split between kernels and calls takes the probe, which was not there"
+		j.Rests += "; the split between kernels and calls requires the activity probe, which was missing"
 	}
 	j.Figures = claim.Measured(j.Figures...)
 	return j, true
@@ -143,7 +149,8 @@ func (r reading) split(j *claim.Judgement, on string) (string, bool) {
 	j.Figures = append(j.Figures,
 		claim.Ours("kernels, native", k, 1, "%"), claim.Ours("API, native", a, 1, "%"),
 		claim.Ours("kernels, container", kc, 1, "%"), claim.Ours("API, container", ac, 1, "%"))
-	return fmt.Sprintf("of kernels and calls together kernels are %s %% on %s and %s %% in %s", report.Said(k, 1), r.base(), report.Said(kc, 1), on), true
+	return fmt.Sprintf("kernels are %s %% of kernels and calls on %s, %s %% in %s",
+		report.Said(k, 1), r.base(), report.Said(kc, 1), on), true
 }
 
 // endToEnd judges S1.14: the whole run takes a few percent longer.
@@ -176,22 +183,24 @@ func (r reading) endToEnd(on string) (claim.Judgement, bool) {
 	case all.Interval.Low > least && all.Interval.High < most:
 		j.Verdict = claim.Confirmed
 	case all.Interval.High < least:
-		j.Verdict, why = claim.Refuted, fmt.Sprintf("less than %g %% are lost", least)
+		j.Verdict, why = claim.Refuted, fmt.Sprintf("the loss is below %g %%", least)
 	case all.Interval.Low > most:
-		j.Verdict, why = claim.Refuted, fmt.Sprintf("more than %g %% are lost", most)
+		j.Verdict, why = claim.Refuted, fmt.Sprintf("the loss is above %g %%", most)
 	default:
-		j.Verdict, why = claim.Inconclusive, fmt.Sprintf("the interval reaches across %s", bounds.Text())
+		j.Verdict, why = claim.Inconclusive, fmt.Sprintf("the interval lies partly outside %s", bounds.Text())
 	}
-	j.Ours = fmt.Sprintf("%s %% longer in %s from launch to end, %s %% from main on", report.Said(all, 1), on, report.Said(inside, 1))
-	j.Rests = fmt.Sprintf("%s, %s built %s", report.Counted(all.N, "block"), listed(subjects), c.text())
+	j.Ours = fmt.Sprintf("%s %% longer in %s from launch to end; %s %% from main on",
+		report.Said(all, 1), on, report.Said(inside, 1))
+	j.Rests = fmt.Sprintf("%s of %s, built %s", report.Counted(all.N, "block"), listed(subjects), c.text())
 	if why != "" {
 		j.Rests += ": " + why
 	}
-	if cold := r.slower(having(subjects, pick{platform: on, cell: ptxCold}), on, ptxCold, "wall"); known(cold) && c != ptxCold {
+	cold := r.slower(having(subjects, pick{platform: on, cell: ptxCold}), on, ptxCold, "wall")
+	if known(cold) && c != ptxCold {
 		j.Figures = append(j.Figures, claim.Ours("slower, mean, PTX and a cold cache", cold, 1, "%"))
 		j.Rests += fmt.Sprintf("; with PTX and a cold cache %s %%", report.Said(cold, 1))
 	}
-	j.Rests += "; S1 does not say whether the container's start was in its time: here it is, and from main on it is not"
+	j.Rests += "; S1 does not say whether its time includes the container's start. Here it does; the time from main on does not"
 	j.Figures = claim.Measured(j.Figures...)
 	return j, true
 }
@@ -199,14 +208,16 @@ func (r reading) endToEnd(on string) (claim.Judgement, bool) {
 // compilation judges S1.15: what is lost is lost while PTX is compiled.
 func (r reading) compilation(on string) (claim.Judgement, bool) {
 	j := claim.Judgement{Claim: "S1.15"}
-	native, contained := func(c cell) pick { return pick{platform: r.base(), cell: c} }, func(c cell) pick { return pick{platform: on, cell: c} }
+	native := func(c cell) pick { return pick{platform: r.base(), cell: c} }
+	contained := func(c cell) pick { return pick{platform: on, cell: c} }
 	subjects := having(r.subjects, native(exact), contained(exact), native(ptxCold), contained(ptxCold))
 	if len(subjects) == 0 {
 		return j, false
 	}
 	r = r.together(3) // compiling, exact code, and what lies between it and PTX
 	smallest := claim.Threshold(j.Claim, "smallest effect")
-	code, cold, warm := r.slower(subjects, on, exact, "wall"), r.slower(subjects, on, ptxCold, "wall"), r.slower(subjects, on, ptxWarm, "wall")
+	code, cold := r.slower(subjects, on, exact, "wall"), r.slower(subjects, on, ptxCold, "wall")
+	warm := r.slower(subjects, on, ptxWarm, "wall")
 	compile := r.slower(subjects, on, ptxCold, "module")
 	more := r.excess(subjects, on).PercentMore()
 	j.Figures = append(j.Figures,
@@ -216,7 +227,9 @@ func (r reading) compilation(on string) (claim.Judgement, bool) {
 		claim.Ours("allocation, overhead", r.slower(subjects, on, exact, "allocate"), 1, "%"),
 		claim.Ours("copy, overhead, mean", r.copies(subjects, on), 1, "%"))
 	for name, program := range map[string]string{"LeNet": programs.LeNet, "stencil": programs.Stencil} {
-		of := slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return !strings.HasPrefix(s.name, program) })
+		of := slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool {
+			return !strings.HasPrefix(s.name, program)
+		})
 		if len(of) > 0 {
 			j.Figures = append(j.Figures, claim.Ours("compilation, overhead, "+name, r.slower(of, on, ptxCold, "module"), 1, "%"))
 		}
@@ -232,19 +245,22 @@ func (r reading) compilation(on string) (claim.Judgement, bool) {
 	case !code.Known() || !cold.Known() || !compile.Known():
 		j.Verdict, why = claim.Inconclusive, few(cold)
 	case within(compile, smallest):
-		j.Verdict, why = claim.Refuted, fmt.Sprintf("compiling takes as long in the container, within %g %%", smallest)
+		j.Verdict, why = claim.Refuted, fmt.Sprintf("compilation takes the same time in the container, within %g %%", smallest)
 	case more.Interval.Low > 0 && within(code, smallest):
 		j.Verdict = claim.Confirmed
 	case more.Interval.Low > 0:
-		j.Verdict, why = claim.Qualified, fmt.Sprintf("the loss grows with compilation, but exact code is not within %g %% of %s either", smallest, r.base())
+		j.Verdict = claim.Qualified
+		why = fmt.Sprintf("the loss grows with compilation, but exact code is not within %g %% of %s either", smallest, r.base())
 	default:
-		j.Verdict, why = claim.Inconclusive, "whether the loss grows with compilation cannot be told"
+		j.Verdict, why = claim.Inconclusive, "it is undecided whether the loss grows with compilation"
 	}
-	j.Ours = fmt.Sprintf("in %s compiling takes %s %% longer, and from launch to end exact code %s %%, PTX with a cold cache %s %%", on, report.Said(compile, 1), report.Said(code, 1), report.Said(cold, 1))
+	j.Ours = fmt.Sprintf("in %s compilation takes %s %% longer; from launch to end, exact code %s %%, PTX with a cold cache %s %%",
+		on, report.Said(compile, 1), report.Said(code, 1), report.Said(cold, 1))
 	if known(warm) {
-		j.Ours += fmt.Sprintf(", with a warm one %s %%", report.Said(warm, 1))
+		j.Ours += fmt.Sprintf(", with a warm cache %s %%", report.Said(warm, 1))
 	}
-	j.Rests = fmt.Sprintf("%s, %s; compiling is what loading all kernels takes, by the program's own clock", report.Counted(cold.N, "block"), listed(subjects))
+	j.Rests = fmt.Sprintf("%s of %s; compilation is the time of loading all kernels, by the program's own clock",
+		report.Counted(cold.N, "block"), listed(subjects))
 	if why != "" {
 		j.Rests += ": " + why
 	}
@@ -257,7 +273,8 @@ func (r reading) compilation(on string) (claim.Judgement, bool) {
 // a ratio of ratios, block by block.
 func (r reading) excess(subjects []subject, on string) stats.Estimate {
 	over := func(c cell) map[int]float64 {
-		base, contained := r.blocks(subjects, pick{platform: r.base(), cell: c}, "wall"), r.blocks(subjects, pick{platform: on, cell: c}, "wall")
+		base := r.blocks(subjects, pick{platform: r.base(), cell: c}, "wall")
+		contained := r.blocks(subjects, pick{platform: on, cell: c}, "wall")
 		all := map[int]float64{}
 		for block, v := range contained {
 			if b, ok := base[block]; ok && b > 0 {

@@ -113,7 +113,12 @@ func (o Options) check() error {
 	for _, f := range []struct {
 		flag          string
 		asked, levels []string
-	}{{"program", o.Subjects, Subjects}, {"build", o.Builds, append(slices.Clone(Builds), string(programs.Emulated))}, {"cache", o.Caches, Caches}, {"memory", o.Memories, Memories}} {
+	}{
+		{"program", o.Subjects, Subjects},
+		{"build", o.Builds, append(slices.Clone(Builds), string(programs.Emulated))},
+		{"cache", o.Caches, Caches},
+		{"memory", o.Memories, Memories},
+	} {
 		if len(f.asked) == 0 {
 			return kit.Usagef("--%s: want at least one of %s", f.flag, strings.Join(f.levels, ", "))
 		}
@@ -122,7 +127,7 @@ func (o Options) check() error {
 				return kit.Usagef("--%s %s: want %s", f.flag, level, strings.Join(f.levels, ", "))
 			}
 			if slices.Contains(f.asked[:i], level) {
-				return kit.Usagef("--%s %s is there twice", f.flag, level)
+				return kit.Usagef("--%s %s is named twice: name it once", f.flag, level)
 			}
 		}
 	}
@@ -134,12 +139,13 @@ func (o Options) check() error {
 			return kit.Usagef("--share %d: want 1 to %d", n, MostShare)
 		}
 		if slices.Contains(o.Share[:i], n) {
-			return kit.Usagef("--share %d is there twice", n)
+			return kit.Usagef("--share %d is named twice: name it once", n)
 		}
 	}
 	for flag, of := range map[string]map[string]string{"size": o.Sizes, "iterations": o.Iterations} {
 		for name := range of {
-			if name != programs.DeviceLimits && !slices.ContainsFunc(Subjects, func(s string) bool { return s == name || programOf(s) == name }) {
+			known := func(s string) bool { return s == name || programOf(s) == name }
+			if name != programs.DeviceLimits && !slices.ContainsFunc(Subjects, known) {
 				return kit.Usagef("--%s %s: want PROGRAM=N of %s or %s", flag, name, strings.Join(Subjects, ", "), programs.DeviceLimits)
 			}
 		}
@@ -148,7 +154,7 @@ func (o Options) check() error {
 		return kit.Usagef("--%v", err)
 	}
 	if o.GPU == platform.NoGPU {
-		return kit.Usagef("--gpu none: the programs need one: want all, or a list such as 0")
+		return kit.Usagef("--gpu none: the programs require a device: want all, or a list such as 0")
 	}
 	return nil
 }
@@ -179,7 +185,7 @@ func asked(of map[string]string, subject string) string {
 // cell is one manner of running a program.
 type cell struct{ build, cache, memory string }
 
-// compiles tells whether the driver has anything to compile.
+// compiles reports whether the driver has anything to compile.
 func (c cell) compiles() bool { return c.build == string(programs.PTX) }
 
 // text names a cell among others: "exact", "ptx cold", "exact pinned".

@@ -48,7 +48,8 @@ func readRun(run record.Run) reading {
 		at := slices.IndexFunc(*to, func(s subject) bool { return s.group == c.Workload })
 		if at < 0 {
 			at = len(*to)
-			*to = append(*to, subject{name: strings.TrimSpace(c.Factors[FactorProgram] + " " + c.Factors[FactorTask]), group: c.Workload})
+			name := strings.TrimSpace(c.Factors[FactorProgram] + " " + c.Factors[FactorTask])
+			*to = append(*to, subject{name: name, group: c.Workload})
 		}
 		(*to)[at].all = append((*to)[at].all, c)
 	}
@@ -61,18 +62,24 @@ func only(run record.Run, metrics ...string) record.Run {
 	run.Conditions, run.Trials = slices.Clone(run.Conditions), slices.Clone(run.Trials)
 	for i := range run.Conditions {
 		c := &run.Conditions[i]
-		c.Metrics = slices.DeleteFunc(slices.Clone(c.Metrics), func(m workload.Metric) bool { return !slices.Contains(metrics, m.Name) })
+		c.Metrics = slices.DeleteFunc(slices.Clone(c.Metrics), func(m workload.Metric) bool {
+			return !slices.Contains(metrics, m.Name)
+		})
 	}
 	for i := range run.Trials {
 		t := &run.Trials[i]
-		t.Samples = slices.DeleteFunc(slices.Clone(t.Samples), func(s record.Sample) bool { return !slices.Contains(metrics, s.Metric) })
+		t.Samples = slices.DeleteFunc(slices.Clone(t.Samples), func(s record.Sample) bool {
+			return !slices.Contains(metrics, s.Metric)
+		})
 	}
 	return run
 }
 
-// emulated tells whether programs ran on a CPU, for a test: nothing of that is judged.
+// emulated reports whether programs ran on a CPU, for a test. Such a run is not judged.
 func (r reading) emulated() bool {
-	return slices.ContainsFunc(r.Run.Conditions, func(c record.Condition) bool { return c.Factors[FactorBuild] == string(programs.Emulated) })
+	return slices.ContainsFunc(r.Run.Conditions, func(c record.Condition) bool {
+		return c.Factors[FactorBuild] == string(programs.Emulated)
+	})
 }
 
 // base is the platform that the others are set against.
@@ -149,8 +156,8 @@ func (s subject) find(p pick) (record.Condition, bool) {
 	return s.all[i], true
 }
 
-// untold is the estimate of nothing.
-var untold = stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN()}}
+// unmeasured is the estimate of what was not measured.
+var unmeasured = stats.Absent(0)
 
 // blocks gives a metric's values by block: over several subjects their geometric mean, of
 // the blocks that all have.
@@ -182,7 +189,7 @@ func (r reading) blocks(subjects []subject, p pick, metric string) map[int]float
 func (r reading) ratio(subjects []subject, a, b pick, metric string) stats.Estimate {
 	subjects = having(subjects, a, b)
 	if len(subjects) == 0 {
-		return untold
+		return unmeasured
 	}
 	return r.Ratio(r.blocks(subjects, a, metric), r.blocks(subjects, b, metric))
 }
@@ -215,7 +222,7 @@ func (r reading) together(n int) reading {
 func (r reading) level(subjects []subject, p pick, metric string) stats.Estimate {
 	subjects = having(subjects, p)
 	if len(subjects) == 0 {
-		return untold
+		return unmeasured
 	}
 	return stats.GeometricMean(overhead.InOrder(r.blocks(subjects, p, metric)), r.Report.Level, r.Run.Seed)
 }
@@ -238,7 +245,7 @@ func (r reading) meanLevel(subjects []subject, p pick, metric string) stats.Esti
 		}
 	}
 	if len(all) == 0 {
-		return untold
+		return unmeasured
 	}
 	return r.Mean(all)
 }
@@ -256,10 +263,10 @@ func (r reading) share(s subject, p pick) (share stats.Estimate, of string) {
 	c, ok := s.find(p)
 	bound := bounds[c.Factors[FactorProgram]]
 	if !ok || len(r.limits) == 0 || bound.limit == "" {
-		return untold, bound.name
+		return unmeasured, bound.name
 	}
 	return r.Ratio(r.PerBlock(r.limits[0], bound.limit), r.PerBlock(c, bound.metric)), bound.name
 }
 
-// known tells whether there is any value.
+// known reports whether there is any value.
 func known(e stats.Estimate) bool { return e.Value == e.Value }

@@ -111,7 +111,7 @@ func TestRunFromEndToEnd(t *testing.T) {
 	}
 	s := Study.Sheet(got, attached, nil)
 	screen, _ := rendered(t, s)
-	if !strings.Contains(s.Answer, "for a test") || !strings.Contains(screen, "stencil: emulated") || !strings.Contains(screen, "Several with one device") {
+	if !strings.Contains(s.Answer, "for a test") || !strings.Contains(screen, "stencil: emulated") || !strings.Contains(screen, "Several programs on one device") {
 		t.Errorf("%s", screen)
 	}
 	var document bytes.Buffer

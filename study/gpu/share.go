@@ -17,7 +17,7 @@ import (
 // sharing is several containers at once, each with the same program and the same device,
 // which takes them in turns (time-slicing) where nobody has set it up otherwise. Each has
 // its own seed. What is compared is each one's timed repetitions; for how much of those
-// all ran at once is told, since starts differ.
+// all ran at once is recorded, since starts differ.
 type sharing struct {
 	trial
 	count int
@@ -73,7 +73,7 @@ func (s sharing) run(ctx context.Context, b lab.Bench) (err error) {
 	return nil
 }
 
-// one launches a container and waits for its end.
+// one launches one container and waits for its end.
 func (s sharing) one(ctx context.Context, b lab.Bench, params workload.Params, edits platform.Edits, env []string) (e ended) {
 	program, err := s.program.Program(params)
 	if err != nil {

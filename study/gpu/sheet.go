@@ -18,7 +18,8 @@ import (
 // as the programs saw it.
 var Study = kit.Alone(kit.Member{
 	Title: "tare gpu", Judge: Judge, Page: page, SoFar: soFar, NextOf: next,
-	Note: "S1 had a GTX 1050, CUDA 8 and Docker 18.06, and programs of Rodinia and Parboil; ours are of the same kinds. Shares and ratios are judged, not times.",
+	Note: "S1 (published study of container start-up and sharing) used a GTX 1050, CUDA 8, Docker 18.06, and programs of Rodinia and Parboil. " +
+		"Our programs are of the same kinds. Shares and ratios are judged, not times.",
 })
 
 func page(run record.Run, attached kit.Attachments) report.Sheet {
@@ -49,31 +50,46 @@ func (r reading) answer() string {
 	containers := r.containers()
 	switch {
 	case r.emulated():
-		return "These programs ran on a CPU, for a test: none of their times mean anything."
+		return "These programs ran on a CPU, for a test: their times mean nothing."
 	case !ok && len(r.shared) == 0:
 		return "Nothing was measured."
 	case !ok:
 		return r.sharedAnswer()
 	case len(containers) == 0:
+		text := "No container ran beside " + r.baseline() + ": the cost of a container is unknown."
 		if e := r.ratio(r.subjects, pick{platform: r.base(), cell: exact}, pick{platform: r.base(), cell: ptxCold}, "wall"); known(e) {
-			return fmt.Sprintf("No container ran beside %s; there PTX with a cold cache takes %s times as long from launch to end as code for the exact device.", r.base(), report.Said(e, 1))
+			text += fmt.Sprintf(" PTX with a cold cache takes %s times as long from launch to end as code for the exact device.",
+				report.Said(e, 1))
 		}
-		return fmt.Sprintf("No container ran beside %s: what containing a CUDA program costs cannot be told here.", r.base())
+		return text
 	}
 	on := containers[0]
 	r = r.together(3)
-	all, inside, kernels := r.slower(r.subjects, on, c, "wall"), r.slower(r.subjects, on, c, "total"), r.slower(r.subjects, on, c, "kernels")
+	all, inside := r.slower(r.subjects, on, c, "wall"), r.slower(r.subjects, on, c, "total")
+	kernels := r.slower(r.subjects, on, c, "kernels")
 	if !all.Known() {
-		return fmt.Sprintf("What %s costs a CUDA program cannot be told yet: an interval takes three blocks.", on)
+		return fmt.Sprintf("The cost of %s for a CUDA program is not known yet: an interval requires three blocks.", on)
 	}
-	text := fmt.Sprintf("In %s a CUDA program takes %s %% longer from launch to end than on %s", on, report.Said(all, 1), r.base())
+	text := fmt.Sprintf("In %s, CUDA programs take %s %% longer from launch to end than on %s.", on, report.Said(all, 1), r.baseline())
+	var parts []string
 	if inside.Known() {
-		text += fmt.Sprintf(", %s %% from its main on", report.Said(inside, 1))
+		parts = append(parts, "from the program's main on, "+report.Said(inside, 1)+" %")
 	}
 	if kernels.Known() {
-		text += fmt.Sprintf(", and its kernels %s %%", report.Said(kernels, 1))
+		parts = append(parts, "its kernels alone, "+report.Said(kernels, 1)+" %")
 	}
-	return text + "."
+	if len(parts) > 0 {
+		text += " " + kit.Sentence(strings.Join(parts, "; "))
+	}
+	return text
+}
+
+// baseline is the baseline's platform in a sentence.
+func (r reading) baseline() string {
+	if r.base() == Bare {
+		return "bare metal"
+	}
+	return r.base()
 }
 
 func (r reading) sharedAnswer() string {
@@ -83,7 +99,8 @@ func (r reading) sharedAnswer() string {
 		if c, found := s.with(on, n); found {
 			e := r.Ratio(r.PerBlock(alone, "iterate"), r.PerBlock(c, "iterate"))
 			if known(e) {
-				return fmt.Sprintf("With %d at once on one device, %s takes %s times as long on %s as alone.", n, s.name, report.Said(e, 1), on)
+				return fmt.Sprintf("With %d programs at once on one device, each %s takes %s times as long as alone (on %s).",
+					n, s.name, report.Said(e, 1), on)
 			}
 		}
 	}
@@ -108,14 +125,15 @@ func (r reading) facts(attached kit.Attachments) []string {
 	var own []string
 	if of, ok := r.device(attached); ok {
 		d := of.Device
-		text := fmt.Sprintf("device: %s, compute capability %s, %d multiprocessors, %.0f GiB", d.Name, d.ComputeCapability, d.Multiprocessors, float64(d.MemoryBytes)/(1<<30))
+		text := fmt.Sprintf("device: %s, compute capability %s, %d multiprocessors, %.0f GiB",
+			d.Name, d.ComputeCapability, d.Multiprocessors, float64(d.MemoryBytes)/(1<<30))
 		if d.MIG {
 			text += ", an instance of a divided device (MIG)"
 		}
 		if d.ComputeMode != "" && d.ComputeMode != "default" {
 			text += ", compute mode " + d.ComputeMode
 		}
-		own = []string{text, fmt.Sprintf("CUDA: %s of the driver, %s of the programs", of.Versions.Driver, of.Versions.Runtime)}
+		own = []string{text, fmt.Sprintf("CUDA: driver %s, programs %s", of.Versions.Driver, of.Versions.Runtime)}
 	}
 	var names []string
 	for _, s := range slices.Concat(r.subjects, r.shared, r.torch) {
@@ -127,14 +145,17 @@ func (r reading) facts(attached kit.Attachments) []string {
 func (r reading) banners() []string {
 	var more []string
 	if r.emulated() {
-		more = append(more, "emulated: the programs ran on a CPU, for a test; no figure here is of a device")
+		more = append(more, "emulated: the programs ran on a CPU, for a test. No figure here is of a device")
 	}
 	return report.RunBanners(r.Reading, more...)
 }
 
 func (r reading) parts() []report.Part {
 	var parts []report.Part
-	for _, part := range []func() []report.Part{r.endToEndTable, r.phaseBars, r.callTable, r.splitTable, r.buildTable, r.limitTable, r.memoryTable, r.sharedTable, r.torchTable, r.probeTable} {
+	for _, part := range []func() []report.Part{
+		r.phaseBars, r.endToEndTable, r.callTable, r.splitTable, r.buildTable, r.limitTable, r.memoryTable, r.sharedTable,
+		r.torchTable, r.probeTable,
+	} {
 		parts = append(parts, part()...)
 	}
 	if len(parts) > 0 {
@@ -146,19 +167,26 @@ func (r reading) parts() []report.Part {
 // rowName names a subject in a cell.
 func rowName(s subject, c cell) report.Cell { return report.Cell{Text: s.name + ": " + c.text()} }
 
-// measuredAny tells whether any estimate has a value.
+// measuredAny reports whether any estimate has a value.
 func measuredAny(all ...stats.Estimate) bool { return slices.ContainsFunc(all, known) }
 
-// endToEndTable sets every container against the baseline.
+// endToEndTable compares every container with the baseline.
 func (r reading) endToEndTable() []report.Part {
 	t := report.Table{
-		Title:   "From launch to end",
-		Note:    "Longer: against " + r.base() + " in the same cell and the same blocks; negative is shorter. From main on: by the program's own clock, without the container's start and end. Cells: which code the binary holds (exact: for this device; ptx: compiled by the driver), the driver's cache, and the host's memory where that is pinned.",
-		Columns: []report.Column{{Head: "program: cell"}, {Head: r.base() + ", s", Number: true}},
+		Title: "Time from launch to end",
+		Note:  cellsNote,
+		Method: "Conditions are compared in the same blocks. From main on is by the program's own clock. " +
+			"The cache is the driver's, of compiled PTX.",
+		Columns: []report.Column{{Head: "program: code"}, {Head: r.base() + ", s", Number: true}},
 	}
 	containers := r.containers()
+	if len(containers) > 0 {
+		t.Note = "Longer: against " + r.base() + "; negative is shorter. From main on: without the container's start and end. " + cellsNote
+	}
 	for _, name := range containers {
-		t.Columns = append(t.Columns, report.Column{Head: name + " longer, %", Number: true}, report.Column{Head: "from main on, %", Number: true, Optional: true})
+		t.Columns = append(t.Columns,
+			report.Column{Head: name + " longer, %", Number: true},
+			report.Column{Head: name + " from main on, longer, %", Number: true, Optional: true})
 	}
 	for _, s := range r.subjects {
 		for _, c := range r.cells() {
@@ -177,17 +205,22 @@ func (r reading) endToEndTable() []report.Part {
 	return report.Filled(t)
 }
 
-// phases are what a bar is made of.
+// cellsNote explains the names of cells.
+const cellsNote = "Code: exact is for this device, ptx is compiled by the driver, with a cold or a warm cache."
+
+// phases are the segments of a bar.
 var phases = []struct{ name, metric string }{
-	{"outside of main", "outside"}, {"context", "start"}, {"loading kernels", "module"}, {"host's memory", "host-memory"}, {"input", "prepare"}, {"cudaMalloc", "allocate"},
-	{"to device", "to-device"}, {"warming up", "warmup"}, {"kernels and waiting", "iterate"}, {"from device", "from-device"}, {"cudaFree", "free"}, {"context's end", "end"},
+	{"outside of main", "outside"}, {"context", "start"}, {"loading kernels", "module"}, {"host's memory", "host-memory"},
+	{"input", "prepare"}, {"cudaMalloc", "allocate"}, {"to device", "to-device"}, {"warming up", "warmup"},
+	{"kernels and waiting", "iterate"}, {"from device", "from-device"}, {"cudaFree", "free"}, {"context's end", "end"},
 }
 
 // phaseBars show where the time goes, of exact code and of PTX with a cold cache.
 func (r reading) phaseBars() []report.Part {
 	b := report.Bars{
-		Title: "Where the time goes", Unit: "ms",
-		Note: "Phases by the program's own clock, one after another; outside of main is what the launch to the end has besides: the container's start and end, the linker.",
+		Title: "Phases of a run", Unit: "ms",
+		Note:   "Outside of main are the container's start and end, and the linker.",
+		Method: "Phases follow one another, by the program's own clock. Outside of main is the rest of the time from launch to end.",
 	}
 	for _, s := range r.subjects {
 		for _, c := range []cell{exact, ptxCold} {
@@ -211,13 +244,17 @@ func (r reading) phaseBars() []report.Part {
 	return report.Filled(b)
 }
 
-// callTable sets the calls of a container against those of the baseline.
+// callTable compares the calls in a container with those on the baseline.
 func (r reading) callTable() []report.Part {
 	t := report.Table{
-		Title: "Compilation, allocation, copies: longer than on " + r.base() + ", %",
-		Note:  "By the program's own clock. Loading is that of all kernels: with PTX and a cold cache their compilation. The device's kernels are by its own events.",
-		Columns: []report.Column{{Head: "program: cell, where"}, {Head: "loading", Number: true}, {Head: "cudaMalloc", Number: true}, {Head: "to device", Number: true},
-			{Head: "from device", Number: true}, {Head: "kernels", Number: true}, {Head: "context", Number: true, Optional: true}},
+		Title:  "Extra time of compilation, allocation, copies and kernels against " + r.base() + ", %",
+		Note:   "Loading: of all kernels. With PTX and a cold cache this is their compilation.",
+		Method: "By the program's own clock; kernels by the device's events.",
+		Columns: []report.Column{
+			{Head: "program: code, platform"}, {Head: "loading", Number: true}, {Head: "cudaMalloc", Number: true},
+			{Head: "to device", Number: true}, {Head: "from device", Number: true}, {Head: "kernels", Number: true},
+			{Head: "context", Number: true, Optional: true},
+		},
 	}
 	for _, s := range r.subjects {
 		for _, c := range r.cells() {
@@ -240,11 +277,16 @@ func (r reading) callTable() []report.Part {
 // splitTable shows the parts of kernels and calls, by the probe.
 func (r reading) splitTable() []report.Part {
 	t := report.Table{
-		Title: "Kernels and calls of the API, by the activity probe",
-		Note: "As S1.13 has it: the sum of all kernels' times and that of all calls', each over both together, though they overlap in time. Compiling is CUPTI's, where it tells; " +
-			"loading is modules, linking and first launches. Trials under the probe are compared with one another alone.",
-		Columns: []report.Column{{Head: "program: cell, where"}, {Head: "kernels, %", Number: true}, {Head: "calls, %", Number: true}, {Head: "kernels, ms", Number: true}, {Head: "calls, ms", Number: true},
-			{Head: "loading, ms", Number: true}, {Head: "compiling, ms", Number: true}, {Head: "cudaMalloc, ms", Number: true, Optional: true}, {Head: "lost", Number: true, Optional: true}},
+		Title: "Kernels and API calls, by the activity probe",
+		Note:  "Shares are of the sum of all kernels' and all calls' times, as in claim S1.13. Kernels and calls overlap in time.",
+		Method: "Compiling is as CUPTI reports it, where it does. Loading is modules, linking and first launches. " +
+			"Trials under the probe are compared only with one another.",
+		Columns: []report.Column{
+			{Head: "program: code, platform"}, {Head: "kernels, %", Number: true}, {Head: "calls, %", Number: true},
+			{Head: "kernels, ms", Number: true}, {Head: "calls, ms", Number: true}, {Head: "loading, ms", Number: true},
+			{Head: "compiling, ms", Number: true}, {Head: "cudaMalloc, ms", Number: true, Optional: true},
+			{Head: "lost", Number: true, Optional: true},
+		},
 	}
 	for _, s := range r.subjects {
 		for _, c := range r.cells() {
@@ -254,7 +296,10 @@ func (r reading) splitTable() []report.Part {
 				if !ok || !known(r.Value(of, metricAPITime)) {
 					continue
 				}
-				row := []report.Cell{{Text: s.name + ": " + c.text() + ", " + name}, report.Estimated(r.Value(of, metricKernelShare), 1), report.Estimated(r.Value(of, metricAPIShare), 1)}
+				row := []report.Cell{
+					{Text: s.name + ": " + c.text() + ", " + name},
+					report.Estimated(r.Value(of, metricKernelShare), 1), report.Estimated(r.Value(of, metricAPIShare), 1),
+				}
 				for _, metric := range []string{metricKernelTime, metricAPITime, metricLoads, metricCompile, metricMalloc} {
 					row = append(row, report.Estimated(r.Value(of, metric), 1e3))
 				}
@@ -265,11 +310,12 @@ func (r reading) splitTable() []report.Part {
 	return report.Filled(t)
 }
 
-// buildTable sets the builds and caches against exact code, on every platform.
+// buildTable compares builds and caches with exact code, on every platform.
 func (r reading) buildTable() []report.Part {
 	t := report.Table{
-		Title:   "What the build costs: times as long from launch to end as exact code",
-		Note:    "On the same platform, in the same blocks, over all programs that have both.",
+		Title:   "Time of other builds, as a multiple of exact code",
+		Note:    "Time from launch to end, over that of exact code on the same platform.",
+		Method:  "In the same blocks, over all programs that have both.",
 		Columns: []report.Column{{Head: "build and cache"}},
 	}
 	names := append([]string{r.base()}, r.containers()...)
@@ -293,18 +339,23 @@ func (r reading) buildTable() []report.Part {
 	return report.Filled(t)
 }
 
-// limitTable shows how near kernels are to what the device does.
+// limitTable compares kernels with the limits of the device.
 func (r reading) limitTable() []report.Part {
 	if len(r.limits) == 0 {
 		return nil
 	}
 	of := r.limits[0]
 	t := report.Table{
-		Title: "Kernels against the device's own limits",
-		Note: fmt.Sprintf("Measured beside them in every block by the same manner: a copy in memory %s GB/s, triad %s GB/s, fused multiply-adds of 32-bit floats %s TFLOP/s, one empty launch after another %s us. "+
+		Title: "Kernels against the limits of the device",
+		Note: fmt.Sprintf("Limits: copy in memory %s GB/s; triad %s GB/s; fused multiply-adds of 32-bit floats %s TFLOP/s; empty launch %s us.",
+			report.Said(r.Value(of, metricCopy), 1e-9), report.Said(r.Value(of, metricTriad), 1e-9),
+			report.Said(r.Value(of, metricFMA), 1e-12), report.Said(r.Value(of, metricLaunch), 1e6)),
+		Method: "The limits are measured in every block, in the same way as the kernels. " +
 			"Bytes and operations are those that the algorithm needs, and no more.",
-			report.Said(r.Value(of, metricCopy), 1e-9), report.Said(r.Value(of, metricTriad), 1e-9), report.Said(r.Value(of, metricFMA), 1e-12), report.Said(r.Value(of, metricLaunch), 1e6)),
-		Columns: []report.Column{{Head: "program"}, {Head: "GB/s", Number: true}, {Head: "GFLOP/s", Number: true}, {Head: "of the limit, %", Number: true}, {Head: "the limit"}},
+		Columns: []report.Column{
+			{Head: "program"}, {Head: "GB/s", Number: true}, {Head: "GFLOP/s", Number: true},
+			{Head: "share of limit, %", Number: true}, {Head: "limit"},
+		},
 	}
 	c, ok := r.firstCell()
 	for _, s := range r.subjects {
@@ -313,17 +364,24 @@ func (r reading) limitTable() []report.Part {
 		if !ok || !known(share) {
 			continue
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: s.name}, report.Estimated(r.level([]subject{s}, p, "bandwidth"), 1e-9), report.Estimated(r.level([]subject{s}, p, "flops"), 1e-9), report.Estimated(share, 100), {Text: name}})
+		bandwidth, flops := r.level([]subject{s}, p, "bandwidth"), r.level([]subject{s}, p, "flops")
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: s.name}, report.Estimated(bandwidth, 1e-9), report.Estimated(flops, 1e-9),
+			report.Estimated(share, 100), {Text: name},
+		})
 	}
 	return report.Filled(t)
 }
 
-// memoryTable sets pinned memory against pageable.
+// memoryTable compares pinned memory with pageable.
 func (r reading) memoryTable() []report.Part {
 	t := report.Table{
-		Title:   "Copies from and to pinned memory, and pageable",
-		Note:    "Rates in GB/s, exact code.",
-		Columns: []report.Column{{Head: "program, where"}, {Head: "to, pageable", Number: true}, {Head: "to, pinned", Number: true}, {Head: "from, pageable", Number: true}, {Head: "from, pinned", Number: true}},
+		Title:  "Rate of copies with pinned and pageable memory, GB/s",
+		Method: "Exact code.",
+		Columns: []report.Column{
+			{Head: "program, platform"}, {Head: "to device, pageable", Number: true}, {Head: "to device, pinned", Number: true},
+			{Head: "from device, pageable", Number: true}, {Head: "from device, pinned", Number: true},
+		},
 	}
 	for _, s := range r.subjects {
 		for _, name := range append([]string{r.base()}, r.containers()...) {
@@ -343,13 +401,17 @@ func (r reading) memoryTable() []report.Part {
 	return report.Filled(t)
 }
 
-// sharedTable shows what several at once do to each.
+// sharedTable shows the time of each of several programs at once.
 func (r reading) sharedTable() []report.Part {
 	t := report.Table{
-		Title: "Several with one device",
-		Note: "Timed part: each one's timed repetitions, as its own host's side saw them, against alone on the same platform. A device that is taken in turns has N times as long for N. " +
-			"At once: for how much of their timed parts all ran; what is below 100 % flatters.",
-		Columns: []report.Column{{Head: "program, where"}, {Head: "at once", Number: true}, {Head: "timed part, times", Number: true}, {Head: "launch to end, times", Number: true}, {Head: "all at once, %", Number: true}},
+		Title: "Several programs on one device",
+		Note: "Times are multiples of those of one program alone on the same platform. On a device that serves N programs in turns, each takes N times as long. " +
+			"Overlap: the part of the timed repetitions in which all ran. Below 100 %, times are too low.",
+		Method: "Timed part: each program's timed repetitions, by its own clock.",
+		Columns: []report.Column{
+			{Head: "program, platform"}, {Head: "programs", Number: true}, {Head: "timed part, times", Number: true},
+			{Head: "launch to end, times", Number: true}, {Head: "overlap, %", Number: true},
+		},
 	}
 	for _, s := range r.shared {
 		for _, name := range append([]string{r.base()}, r.containers()...) {
@@ -361,13 +423,18 @@ func (r reading) sharedTable() []report.Part {
 				if c.Platform != name {
 					continue
 				}
-				timed, wall := r.Ratio(r.PerBlock(alone, "iterate"), r.PerBlock(c, "iterate")), r.Ratio(r.PerBlock(alone, "wall"), r.PerBlock(c, "wall"))
+				timed := r.Ratio(r.PerBlock(alone, "iterate"), r.PerBlock(c, "iterate"))
+				wall := r.Ratio(r.PerBlock(alone, "wall"), r.PerBlock(c, "wall"))
 				if c.ID != alone.ID && !measuredAny(timed, wall) {
 					continue
 				}
-				row := []report.Cell{{Text: s.name + ", " + name}, {Text: c.Factors[FactorShare]}, report.Estimated(timed, 1), report.Estimated(wall, 1), report.Estimated(r.Value(c, metricOverlap), 1)}
+				row := []report.Cell{
+					{Text: s.name + ", " + name}, {Text: c.Factors[FactorShare]}, report.Estimated(timed, 1),
+					report.Estimated(wall, 1), report.Estimated(r.Value(c, metricOverlap), 1),
+				}
 				if c.ID == alone.ID {
-					row[2], row[3] = report.Cell{Text: "alone", Tone: report.Faint}, report.Cell{Text: "alone", Tone: report.Faint}
+					row[2] = report.Cell{Text: "alone", Tone: report.Faint}
+					row[3] = row[2]
 				}
 				t.Rows = append(t.Rows, row)
 			}
@@ -376,12 +443,17 @@ func (r reading) sharedTable() []report.Part {
 	return report.Filled(t)
 }
 
-// torchTable sets PyTorch's steps in containers against the baseline's.
+// torchTable compares PyTorch's steps in containers with the baseline's.
 func (r reading) torchTable() []report.Part {
 	t := report.Table{
-		Title:   "PyTorch: a small convolutional network",
-		Note:    "A step by the device's events; importing PyTorch and making the context by the host's clock. Longer: against " + r.base() + ", %.",
-		Columns: []report.Column{{Head: "task, where"}, {Head: "step, ms", Number: true}, {Head: "longer, %", Number: true}, {Head: "launch to end, s", Number: true}, {Head: "longer, %", Number: true}, {Head: "import, s", Number: true, Optional: true}},
+		Title:  "PyTorch: a small convolutional network",
+		Note:   "Longer: against " + r.base() + ".",
+		Method: "Steps are timed by the device's events; importing PyTorch and making the context by the host's clock.",
+		Columns: []report.Column{
+			{Head: "task, platform"}, {Head: "step, ms", Number: true}, {Head: "step longer, %", Number: true},
+			{Head: "launch to end, s", Number: true}, {Head: "launch to end longer, %", Number: true},
+			{Head: "import, s", Number: true, Optional: true},
+		},
 	}
 	for _, s := range r.torch {
 		for _, c := range s.all {
@@ -389,8 +461,13 @@ func (r reading) torchTable() []report.Part {
 			if !measuredAny(step, wall) {
 				continue
 			}
-			row := []report.Cell{{Text: s.name + ", " + c.Platform}, report.Estimated(step, 1e3), {Text: "baseline", Tone: report.Faint}, report.Estimated(wall, 1), {Text: "baseline", Tone: report.Faint}, report.Estimated(r.Value(c, "import"), 1)}
-			if i := slices.IndexFunc(s.all, func(b record.Condition) bool { return b.Baseline }); i >= 0 && !c.Baseline {
+			baseline := report.Cell{Text: "baseline", Tone: report.Faint}
+			row := []report.Cell{
+				{Text: s.name + ", " + c.Platform}, report.Estimated(step, 1e3), baseline,
+				report.Estimated(wall, 1), baseline, report.Estimated(r.Value(c, "import"), 1),
+			}
+			i := slices.IndexFunc(s.all, func(b record.Condition) bool { return b.Baseline })
+			if i >= 0 && !c.Baseline {
 				row[2] = report.Estimated(r.Ratio(r.PerBlock(s.all[i], "step"), r.PerBlock(c, "step")).PercentMore(), 1)
 				row[4] = report.Estimated(r.Ratio(r.PerBlock(s.all[i], "wall"), r.PerBlock(c, "wall")).PercentMore(), 1)
 			}
@@ -400,18 +477,22 @@ func (r reading) torchTable() []report.Part {
 	return report.Filled(t)
 }
 
-// probeTable shows what looking costs.
+// probeTable shows the cost of the probe.
 func (r reading) probeTable() []report.Part {
 	t := report.Table{
-		Title:   "What the activity probe costs",
-		Note:    "Times as long from launch to end under the probe as without, on the same platform and in the same blocks. No other table mixes the two.",
-		Columns: []report.Column{{Head: "program: cell, where"}, {Head: "times", Number: true}},
+		Title:   "Cost of the activity probe",
+		Note:    "Time from launch to end under the probe, as a multiple of that without. No other table mixes the two.",
+		Method:  "On the same platform, in the same blocks.",
+		Columns: []report.Column{{Head: "program: code, platform"}, {Head: "time, multiple", Number: true}},
 	}
 	for _, s := range r.subjects {
 		for _, c := range r.cells() {
 			for _, name := range append([]string{r.base()}, r.containers()...) {
-				if e := r.ratio([]subject{s}, pick{platform: name, cell: c}, pick{name, c, true}, "wall"); known(e) {
-					t.Rows = append(t.Rows, []report.Cell{{Text: s.name + ": " + c.text() + ", " + name}, report.Estimated(e, 1)})
+				e := r.ratio([]subject{s}, pick{platform: name, cell: c}, pick{name, c, true}, "wall")
+				if known(e) {
+					t.Rows = append(t.Rows, []report.Cell{
+						{Text: s.name + ": " + c.text() + ", " + name}, report.Estimated(e, 1),
+					})
 				}
 			}
 		}
@@ -420,10 +501,15 @@ func (r reading) probeTable() []report.Part {
 }
 
 func (r reading) about() report.Prose {
-	text := "Bare metal and containers run the same binaries from the same root, are given the same device nodes and the driver's same libraries, and write to the same file system of the host; the seed is the same within a block. tare holds the devices open meanwhile, so that the driver keeps them initialized between programs. " +
-		"With a cold cache each trial has an empty directory of its own for compiled PTX (CUDA_CACHE_PATH); with a warm one the same program ran once before, untimed, in the same place. Trials of the warm-up block are small and compare their results with a reference on the CPU."
+	text := "All platforms run the same binaries from the same root, with the same device nodes and driver libraries. " +
+		"They write to the same file system of the host, and have the same seed within a block. " +
+		"tare holds the devices open, so that the driver keeps them initialized between programs.\n\n" +
+		"With a cold cache, each trial has an empty directory for compiled PTX (CUDA_CACHE_PATH). " +
+		"With a warm cache, the same program ran once before, untimed, with the same directory. " +
+		"Trials of the warm-up block are small, and compare their results with a reference on the CPU."
 	if r.base() == Direct {
-		text += "\n\nHere programs were started directly, by this host's own files, since neither roots nor groups can be made: nothing is set against that."
+		text += "\n\nThis host can make neither roots nor control groups: programs were started directly, from the host's own files. " +
+			"There is no platform to compare."
 	}
-	return report.Prose{Title: "What is measured", Text: text}
+	return report.Prose{Title: "Conditions and caches", Text: text}
 }

@@ -55,9 +55,9 @@ func TestSheet(t *testing.T) {
 	s := Study.Sheet(m.run, attached, judgements)
 	screen, html := rendered(t, s)
 	for _, want := range []string{
-		"In docker a CUDA program takes 7.", "From launch to end", "Where the time goes", "Compilation, allocation, copies", "Kernels and calls of the API", "What the build costs",
-		"Kernels against the device's own limits", "Copies from and to pinned memory", "Several with one device", "PyTorch", "What the activity probe costs", "What to set", "build for", "S1.13", "S1.14", "S1.15",
-		"synthetic device, compute capability 9.0", "stencil: ptx cold", "What is measured",
+		"In docker, CUDA programs take 7.", "Time from launch to end", "Phases of a run", "Extra time of compilation, allocation", "Kernels and API calls", "Time of other builds",
+		"Kernels against the limits of the device", "Rate of copies", "Several programs on one device", "PyTorch", "Cost of the activity probe", "What to set", "build for", "S1.13", "S1.14", "S1.15",
+		"synthetic device, compute capability 9.0", "stencil: ptx cold", "Conditions and caches",
 	} {
 		if want == "build for" {
 			want = "build images for the devices"
@@ -84,7 +84,7 @@ func TestSheetOfLittle(t *testing.T) {
 	m := makeRun(t, 0, nil, "docker").fill(everything)
 	s := Study.Sheet(m.run, func(int64, string) ([]byte, error) { return nil, errors.New("gone") }, nil)
 	rendered(t, s)
-	if !strings.Contains(s.Answer, "cannot be told yet") || len(s.Parts) != 0 {
+	if !strings.Contains(s.Answer, "is not known yet") || len(s.Parts) != 0 {
 		t.Errorf("%s; %d parts", s.Answer, len(s.Parts))
 	}
 	if s := Study.Sheet(record.Run{Study: Name}, nil, nil); s.Answer != "Nothing was measured." {
@@ -93,7 +93,7 @@ func TestSheetOfLittle(t *testing.T) {
 	alone := makeRun(t, 3, func(o *Options) { o.Platforms = []string{Bare}; o.Subjects = o.Subjects[1:2] }).fill(everything)
 	s = Study.Sheet(alone.run, nil, nil)
 	screen, _ := rendered(t, s)
-	if !strings.Contains(s.Answer, "No container ran beside bare; there PTX with a cold cache takes 2.0") || strings.Contains(screen, "longer, %") {
+	if !strings.Contains(s.Answer, "No container ran beside bare metal: the cost of a container is unknown. PTX with a cold cache takes 2.0") || strings.Contains(screen, "longer, %") {
 		t.Errorf("%s\n%s", s.Answer, screen)
 	}
 }

@@ -55,7 +55,7 @@ const torchLimit = 2 * time.Minute
 func lookTorch(ctx context.Context, dir string) (*Torch, string) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		return nil, "this host has no python3: install it with PyTorch"
+		return nil, "this host has no python3: install python3 and PyTorch"
 	}
 	ctx, cancel := context.WithTimeout(ctx, torchLimit)
 	defer cancel()
@@ -160,7 +160,7 @@ func layTorch(dir, host string, has installed) (*Torch, error) {
 			continue // its parts are shown
 		}
 		if slices.Contains([]string{"/", "/proc", "/sys", "/dev", "/etc", "/run", "/tmp", "/var"}, p) {
-			return nil, errors.New("PyTorch lies in " + p + ", which is not shown to containers as a whole: install it elsewhere")
+			return nil, errors.New("PyTorch is in " + p + ", which containers do not get as a whole: install it elsewhere")
 		}
 		shown = append(shown, p)
 	}

@@ -85,7 +85,7 @@ func (t trial) run(ctx context.Context, b lab.Bench) (err error) {
 	if err := b.Measured(); err != nil {
 		return err
 	}
-	// What the driver compiled it leaves here, unless it is told not to: nothing of exact code.
+	// What the driver compiled it leaves here, unless the cache is off. Exact code leaves nothing.
 	if compiled, err := sizeBelow(filepath.Join(dir, filepath.Base(cacheDirectory))); err == nil {
 		b.Covariate("compiled_bytes", float64(compiled))
 	}

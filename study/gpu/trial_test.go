@@ -154,7 +154,7 @@ func TestWarmUpChecks(t *testing.T) {
 	}
 }
 
-// What keeps a program from giving a result is told in its own line, and nothing is left.
+// What keeps a program from giving a result is reported in its own line, and nothing is left.
 func TestTrialsThatFail(t *testing.T) {
 	c, b, on := benched(t, "docker exact", nil)
 	on.exit, on.stderr = platform.Exit{Code: 16}, "stencil: no memory for it: choose a smaller --size\n"
@@ -215,7 +215,7 @@ func TestLimitsTrial(t *testing.T) {
 }
 
 // Several at once each have a seed of their own, and for how much of their timed parts
-// all ran is told.
+// all ran is recorded.
 func TestSharing(t *testing.T) {
 	c, b, on := benched(t, "docker x 2", func(o *Options) { o.Share = []int{1, 2} })
 	on.change = func(n int, r *programs.Result) { r.Seconds.MainAt += 0.25 * float64(n) } // a second each, a quarter apart
