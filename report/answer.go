@@ -33,8 +33,7 @@ func Answer(run record.Run, rep overhead.Report) string {
 	return strings.TrimSuffix(answer, ".") + "."
 }
 
-// dearestRung names the layer of a ladder that costs most, where one costs
-// anything among all rungs.
+// dearestRung names the layer of a ladder that costs most, if any costs anything.
 func dearestRung(run record.Run, rep overhead.Report) string {
 	var most *Rung
 	for _, rungs := range Ladder(run, rep.Groups[0].Primaries(), rep.Level) {
@@ -47,7 +46,7 @@ func dearestRung(run record.Run, rep overhead.Report) string {
 	if most == nil {
 		return ""
 	}
-	return "; the dearest rung is " + spoken(most.Row) + ", " + percentText(most.Percent, most.AdjustedLow, most.AdjustedHigh) +
+	return ". The most expensive rung is " + spoken(most.Row) + ": " + percentText(most.Percent, most.AdjustedLow, most.AdjustedHigh) +
 		" % (" + plainSpan(most.AdjustedLow, most.AdjustedHigh) + ") over the one before"
 }
 
@@ -60,7 +59,7 @@ func secondaryText(g overhead.Group) string {
 	}
 	for _, m := range g.Metrics {
 		if !carrying[m.Name] && m.Comparisons > 1 {
-			return fmt.Sprintf("Verdicts on secondary metrics hold for all %d comparisons of theirs together.", m.Comparisons)
+			return fmt.Sprintf("Verdicts on secondary metrics hold for all of their %d comparisons together.", m.Comparisons)
 		}
 	}
 	return ""
@@ -74,10 +73,10 @@ func Together(run record.Run, rep overhead.Report) string {
 	if n < 2 {
 		return ""
 	}
-	text := fmt.Sprintf("Verdicts and the intervals in sentences hold for all %d comparisons together (Holm). Tables show each comparison's own %s.",
-		n, levelText(rep.Level))
+	text := fmt.Sprintf("Verdicts and the intervals in sentences hold for all %d comparisons together (Holm). "+
+		"Tables show each comparison's own %s.", n, levelText(rep.Level))
 	if run.Plan.Ladder {
-		text += " The rungs are judged together by themselves."
+		text += " The rungs are judged together on their own."
 	}
 	return text
 }
@@ -141,7 +140,10 @@ func findings(g overhead.Group) []finding {
 			if r.Baseline {
 				continue
 			}
-			f := finding{row: r, metric: m, one: len(metrics) > 1 && !m.Rounds, verdict: r.Verdict, low: r.AdjustedLow, high: r.AdjustedHigh, reserve: reserveText(m, r)}
+			f := finding{
+				row: r, metric: m, one: len(metrics) > 1 && !m.Rounds, verdict: r.Verdict,
+				low: r.AdjustedLow, high: r.AdjustedHigh, reserve: reserveText(m, r),
+			}
 			if r.Verdict == overhead.Inconclusive {
 				f.needs, f.needsBlocks = r.Needs, r.NeedsBlocks
 			}
@@ -179,7 +181,7 @@ func findings(g overhead.Group) []finding {
 	return found
 }
 
-// graver tells whether a is more to be known than b. What does not stand for
+// graver reports whether a matters more to a reader than b. What does not stand for
 // what it is named after never comes before what does.
 func graver(a, b finding) bool {
 	if a.marked() != b.marked() {
@@ -218,7 +220,7 @@ func groupAnswer(rep overhead.Report, g overhead.Group) string {
 	found := findings(g)
 	workload := clean(g.Workload)
 	if len(found) == 0 {
-		return sentenceCase("nothing stood beside the baseline of " + workload)
+		return sentenceCase("nothing was compared with the baseline of " + workload)
 	}
 	var clauses []string
 	say := func(clause string) {
@@ -253,7 +255,7 @@ func against(g overhead.Group) string {
 	return ""
 }
 
-// marked tells whether the finding does not carry over to what it is named
+// marked reports whether the finding does not carry over to what it is named
 // after.
 func (f finding) marked() bool { return f.row.NotRepresentative != "" }
 
@@ -268,7 +270,7 @@ func (f finding) name() string {
 	return name
 }
 
-// byDifference tells whether the finding rests on a difference, since no ratio
+// byDifference reports whether the finding rests on a difference, since no ratio
 // can be formed (a count whose baseline is zero), or none that has an end.
 func (f finding) byDifference() bool {
 	d, in := f.row.Difference, f.row.AdjustedDifference
@@ -327,7 +329,7 @@ func worseClause(found []finding, workload string) string {
 		}
 	}
 	if rest := len(found) - named; rest > 0 {
-		parts = append(parts, fmt.Sprintf("%d more less than that", rest))
+		parts = append(parts, fmt.Sprintf("%d more cost less", rest))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -489,7 +491,7 @@ func overallAnswer(rep overhead.Report) string {
 		clauses = append(clauses, worseClause([]finding{f}, workload[f.row.Condition]))
 	}
 	if rest := len(pay) - named; rest > 0 {
-		clauses = append(clauses, Counted(rest, "more workload")+" less than that")
+		clauses = append(clauses, Counted(rest, "more workload")+verb(rest, " pays less", " pay less"))
 	}
 	if len(free) > 0 {
 		clauses = append(clauses, "nothing costs "+Listed(free)+" more than "+ratioText(rep.SmallestEffect)+" %")
@@ -514,7 +516,8 @@ func verb(n int, one, many string) string {
 // quantity is a metric as a sentence says it: "get rate", "elapsed time".
 func quantity(m overhead.MetricReport) string {
 	name := clean(m.Name)
-	if operation, _ := workload.Operation(m.Name, m.Part); m.Figure == workload.FigureRate && operation != "" && operation != workload.OneRequest {
+	operation, _ := workload.Operation(m.Name, m.Part)
+	if m.Figure == workload.FigureRate && operation != "" && operation != workload.OneRequest {
 		return clean(operation + " throughput")
 	}
 	if m.Figure != "" {

@@ -43,7 +43,7 @@ func TestAnswer(t *testing.T) {
 		{"many equivalent", rate, []overhead.Row{bare, docker, runc, crun,
 			row("a", overhead.Equivalent, 0, -1, 1), row("b", overhead.Equivalent, 0, -1, 1)},
 			"Docker costs redis 3.1 % of its get rate (2.2 to 4.0); 4 conditions cost nothing above 2 %."},
-		{"the baseline alone", rate, []overhead.Row{bare}, "Nothing stood beside the baseline of redis."},
+		{"the baseline alone", rate, []overhead.Row{bare}, "Nothing was compared with the baseline of redis."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.metric.Rows = c.rows

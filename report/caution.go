@@ -24,27 +24,28 @@ func cautions(run record.Run, rep overhead.Report) []string {
 	case record.Failed:
 		banners = append(banners, "failed: nothing comparable was measured"+because+".")
 	case record.Running:
-		banners = append(banners, "not finished: the run goes on, or was killed"+because+".")
+		banners = append(banners, "not finished: the run is still going on, or was killed"+because+".")
 	case record.Imported:
 		banners = append(banners, "imported: measured elsewhere, not by tare on this host"+because+".")
 	}
 	for _, g := range rep.Groups {
 		if n := g.StripsTainted; g.Rounds && n > 0 && float64(n) > manyStrips*float64(g.Strips) {
-			text := "and are left out"
+			text := "They are left out."
 			if n == g.Strips {
-				text = "and the figures are of them all the same: nothing is decided"
+				text = "The figures include them, and nothing is decided."
 			}
-			banners = append(banners, fmt.Sprintf("tainted: %s: %d of %d strips were disturbed from outside%s, %s.", clean(g.Workload), n, g.Strips, taintText(run, g.Workload), text))
+			banners = append(banners, fmt.Sprintf("tainted: %s: %d of %d strips were disturbed from outside%s. %s",
+				clean(g.Workload), n, g.Strips, taintText(run, g.Workload), text))
 		}
 		if g.Tainted > 0 {
-			banners = append(banners, fmt.Sprintf("tainted: %s: %d of %d blocks were disturbed from outside and repeating them did not help%s.",
+			banners = append(banners, fmt.Sprintf("tainted: %s: %d of %d blocks were disturbed from outside%s. Repeating them did not help.",
 				clean(g.Workload), g.Tainted, comparedBlocks(g)+g.Tainted, taintText(run, g.Workload)))
 		}
 	}
 	return append(banners, unrepresentative(rep)...)
 }
 
-// manyStrips is the share of disturbed strips beyond which a reader is told above the figures.
+// manyStrips is the share of disturbed strips beyond which a banner names them.
 const manyStrips = 0.25
 
 // unrepresentative names conditions by their reason, each reason once.

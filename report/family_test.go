@@ -153,7 +153,7 @@ func TestLadderWithoutAnEffect(t *testing.T) {
 		run := drawn(random, 8, 0.03, alike(8)...)
 		run.Plan.Ladder = true
 		rep := overhead.Analyse(run, overhead.Options{})
-		if strings.Contains(Answer(run, rep), "dearest rung") {
+		if strings.Contains(Answer(run, rep), "most expensive rung") {
 			said++
 		}
 		for _, r := range Ladder(run, rep.Groups[0].Primaries(), rep.Level)[0] {
@@ -164,7 +164,7 @@ func TestLadderWithoutAnEffect(t *testing.T) {
 		}
 	}
 	if said > runs/20 || alone < 4*said {
-		t.Errorf("of %d ladders without an effect %d name a dearest rung, by single intervals %d", runs, said, alone)
+		t.Errorf("of %d ladders without an effect %d name a most expensive rung, by single intervals %d", runs, said, alone)
 	}
 	t.Logf("%d, by single intervals %d", said, alone)
 }

@@ -3,21 +3,23 @@ package report
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tare/overhead"
 	"tare/record"
 )
 
-// WeighSheet is what a run came to by which programs were weighed under each condition.
+// WeighSheet is the page of a run that weighed programs under several conditions.
 func WeighSheet(run record.Run, rep overhead.Report) Sheet {
 	answer := Answer(run, rep)
 	if threshold := RunThresholdAnswer(run, rep); threshold != "" {
 		answer = threshold + " " + answer
 	}
 	s := Sheet{
-		Answer: answer, Together: Together(run, rep), Banners: cautions(run, rep), Command: Reproduce(run), Version: run.Version,
-		Foot: append(append(settingsParts(run), hostParts(run)...), guide(rep)...),
+		Answer: answer, Together: Together(run, rep), Banners: cautions(run, rep),
+		Command: Reproduce(run), Version: run.Version,
+		Foot: slices.Concat(settingsParts(run), hostParts(run), guide(rep)),
 	}
 	var workloads []string
 	for _, g := range rep.Groups {
@@ -28,9 +30,10 @@ func WeighSheet(run record.Run, rep overhead.Report) Sheet {
 	if len(rep.Groups) == 1 {
 		s.Facts = groupFacts(run, rep.Groups[0])
 	}
-	s.Facts = append(s.Facts, HostFact(run.Host), fmt.Sprintf("%s, seed %d", orElse(TimeFact(run), "time: not recorded"), run.Seed))
+	s.Facts = append(s.Facts, HostFact(run.Host),
+		fmt.Sprintf("%s, seed %d", orElse(TimeFact(run), "time: not recorded"), run.Seed))
 	if undecided(rep) {
-		s.Facts = append(s.Facts, "undecided: nothing is decided yet. Name fewer conditions (--platform bare,docker), or give it more time (--budget 10m)")
+		s.Facts = append(s.Facts, "undecided: no comparison is decided yet. Name fewer conditions (--platform bare,docker), or allow more time (--budget 10m)")
 	}
 	for _, n := range run.Plan.Notes {
 		s.Facts = append(s.Facts, "note: "+n)
@@ -41,7 +44,7 @@ func WeighSheet(run record.Run, rep overhead.Report) Sheet {
 	return s
 }
 
-// undecided tells whether there are verdicts, and all of them are inconclusive.
+// undecided reports whether there are verdicts, and all of them are inconclusive.
 func undecided(rep overhead.Report) bool {
 	any := false
 	for _, g := range rep.Groups {
@@ -66,7 +69,7 @@ func InterimSheet(run record.Run, rep overhead.Report) Sheet {
 	var progress []string
 	for _, g := range rep.Groups {
 		if comparedBlocks(g) == 0 {
-			continue // a table of absences tells nothing
+			continue // a table of absences says nothing
 		}
 		p := newMetricTables(run, rep, g)
 		p.workload = clean(g.Workload)
@@ -94,8 +97,8 @@ func groupFacts(run record.Run, g overhead.Group) []string {
 	return []string{"workload: " + workloadText(run, g), unitOf(g) + "s: " + blocksText(run, g)}
 }
 
-// groupParts show one workload: its metrics, how costs divide, latencies, what moves
-// the figures, and what is warned of.
+// groupParts show one workload: its metrics, the division of costs, latencies, what moves
+// the figures, and warnings.
 func groupParts(run record.Run, rep overhead.Report, g overhead.Group) []Part {
 	metrics, of := newMetricTables(run, rep, g), ""
 	if len(rep.Groups) > 1 {
@@ -150,39 +153,49 @@ func guide(rep overhead.Report) []Part {
 	unit, again := "blocks", "block"
 	if inRounds {
 		unit, again = "rounds", "block or round"
-		text = append(text, "A round launches every condition once, and the baseline twice, in an order drawn from the seed. "+
-			"All of them stay up side by side, all but one frozen. A slice is a short stretch of load on one of them, or one execution of a program that runs to its end. "+
-			"A strip is one slice of each, in an order drawn anew. A change compares slices of a condition with slices of the baseline in the same strip.",
+		text = append(text, "A round launches every condition once, and the baseline twice, in random order. "+
+			"All instances stay up, and all but one are frozen. "+
+			"A slice is a short stretch of load on one of them, or one execution of a program that runs to its end. "+
+			"A strip is one slice of each, again in random order. "+
+			"A change compares slices of a condition with slices of the baseline in the same strip.",
 			"The typical effect of a round is the mean of these ratios without 40 % at either end, close to their median. "+
-				"The total effect is that of all that the slices did, stalls included; it headlines CPU time. The "+level+" interval is Student's, over rounds. "+
-				"A program that runs to its end is launched anew for each strip: there a round is one strip, and the effect is the mean over all of them. "+
-				"What holds for one boot and one day is all that a run can tell.")
+				"The total effect counts all that the slices did, stalls included. CPU time is shown as a total. "+
+				"The "+level+" interval is Student's, over rounds. "+
+				"A program that runs to its end is launched anew for each strip. There, a round is one strip, and the effect is the mean over all. "+
+				"A run speaks for one boot of the host and one day only.")
 	}
 	if inBlocks || !inRounds {
-		text = append(text, "Every block runs every condition once, in an order drawn from the seed, and the baseline twice. "+
-			"A change compares a condition with the baseline within each block, so that what changes slowly on the host falls out of it. "+
-			"The "+level+" interval is the range of changes that the blocks leave plausible. Were the run repeated many times, about "+level+" of such intervals would hold the true one.")
+		text = append(text, "Every block runs every condition once, and the baseline twice, in random order. "+
+			"A change compares a condition with the baseline of the same block, so that slow changes of the host cancel out. "+
+			"The "+level+" interval is the range of changes that the blocks leave plausible. "+
+			"If the run were repeated many times, about "+level+" of such intervals would contain the true change.")
 	}
-	text = append(text, "Percentiles are read off merged histograms, never averaged. The methods, and how often their intervals really hold the truth, are in docs/statistics.md.")
+	text = append(text, "Percentiles are read from merged histograms, never averaged. "+
+		"docs/statistics.md explains the methods, and how often their intervals contain the truth.")
 	terms := []fact{
-		{"tare", "The weight of the container, subtracted to learn the weight of what is inside."},
-		{"change", "By how much a metric is more (+) or less (-) than under the baseline, in percent of the baseline. The verdict says whether that is worse."},
+		{"tare", "The weight of a container, which is subtracted to find the weight of its content."},
+		{"change", "How much more (+) or less (-) a metric is than under the baseline, in percent of the baseline. " +
+			"The verdict says whether that is worse."},
 		{"condition", "A platform, its settings and the workload's parameters."},
-		{"baseline", "The condition that the others are compared with; bare metal unless another was named."},
+		{"baseline", "The condition that all others are compared with: bare metal, unless another was named."},
 	}
 	if inRounds {
-		terms = append(terms, fact{"round, strip, slice", "See above. A strip that was disturbed from outside is left out, of all its conditions."},
-			fact{"stalls", "What makes totals exceed the typical effect: moments in which the program stands still or is slow."})
+		terms = append(terms,
+			fact{"round, strip, slice", "See above. A strip that was disturbed from outside is left out for all its conditions."},
+			fact{"stalls", "Moments in which the program stands still or is slow. They make totals exceed the typical effect."})
 	}
 	terms = append(terms,
-		fact{"block", "Every condition once, one after the other. A trial that was disturbed from outside is made again within its block; what stays disturbed leaves the block out."},
-		fact{"worse, better", "Verdicts: the interval says so."},
+		fact{"block", "One trial of every condition. A trial that was disturbed from outside is repeated within its block. " +
+			"If it stays disturbed, the block is left out."},
+		fact{"worse, better", "Verdicts: the whole interval lies on that side of no change."},
 		fact{"equivalent", "Verdict: the whole interval lies within " + smallest + "."},
-		fact{"worse, within " + smallest, "Verdict: equivalent, though the interval excludes no effect at all."},
-		fact{"inconclusive", "Verdict: the " + unit + " do not tell; more would."},
-		fact{"together", "Verdicts hold for all comparisons of the run together (Holm), and so do the intervals in sentences. The more is compared, the wider they are."},
+		fact{"worse, within " + smallest, "Verdict: there is a change, and the whole interval lies within " + smallest + "."},
+		fact{"inconclusive", "Verdict: the interval decides nothing. More " + unit + " would make it narrower."},
+		fact{"together", "Verdicts, and the intervals in sentences, hold for all comparisons of the run together (Holm). " +
+			"More comparisons make them wider."},
 		fact{"found in four of five", "Of five runs such as this one, four would find an effect of that size, and one would miss it."},
-		fact{"A/A", "The baseline's second run in each " + again + " against its first. It should show nothing; where it does, doubt the rest."})
+		fact{"A/A", "The baseline's second run in each " + again + " against its first. It should show no difference. " +
+			"Where it shows one, doubt the rest."})
 	return []Part{Prose{"How to read this", strings.Join(text, "\n\n")}, factList{Facts: terms}}
 }
 
@@ -208,7 +221,8 @@ func blocksText(run record.Run, g overhead.Group) string {
 	compared := comparedBlocks(g)
 	text := fmt.Sprintf("%d compared, %d repeated for taint", compared, g.Repeated)
 	if g.Blocks < compared {
-		text = fmt.Sprintf("%d compared (%d of them with every condition), %d repeated for taint", compared, g.Blocks, g.Repeated)
+		text = fmt.Sprintf("%d compared (%d of them with every condition), %d repeated for taint",
+			compared, g.Blocks, g.Repeated)
 	}
 	if g.Tainted > 0 {
 		text += fmt.Sprintf(", %d tainted still", g.Tainted)
@@ -225,7 +239,8 @@ func blocksText(run record.Run, g overhead.Group) string {
 	if wanted := run.Plan.Precision; wanted > 0 {
 		reached := overhead.HalfWidth(run, overhead.Options{Workload: g.Workload})
 		if finite(reached) {
-			text += fmt.Sprintf("; half-width reached %s %%, wanted %s %%", fixed(100*reached, clamp(significant(100*reached)-1, 0, 3)), ratioText(wanted))
+			text += fmt.Sprintf("; half-width reached %s %%, wanted %s %%",
+				fixed(100*reached, clamp(significant(100*reached)-1, 0, 3)), ratioText(wanted))
 		}
 	}
 	return text

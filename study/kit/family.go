@@ -23,9 +23,8 @@ type Family struct {
 	Facts func(record.Run) []string
 }
 
-// Member is one study of a family: what it has to say of a run of its own. It says what it
-// found by Answer, Parts and Advice, each of which reads the run; or by Page, which reads it
-// once.
+// Member is one study of a family: its results of a run of its own. They are given by Answer,
+// Parts and Advice, each of which reads the run, or by Page, which reads it once.
 type Member struct {
 	Name   string
 	Title  string // the command
@@ -101,7 +100,8 @@ func (f Family) Sheet(run record.Run, attached Attachments, judgements []claim.J
 	} else {
 		s = f.found(run, m)
 	}
-	s.Title, s.Answer, s.Command = cmp.Or(s.Title, m.Title), cmp.Or(s.Answer, "Nothing was measured."), strings.Join(run.Command, " ")
+	s.Title, s.Answer = cmp.Or(s.Title, m.Title), cmp.Or(s.Answer, "Nothing was measured.")
+	s.Command = strings.Join(run.Command, " ")
 	if s.Facts == nil {
 		r := overhead.Read(run)
 		s.Facts = f.facts(r)
@@ -113,7 +113,9 @@ func (f Family) Sheet(run record.Run, attached Attachments, judgements []claim.J
 		}
 	}
 	if len(judgements) > 0 {
-		s.Parts = append(s.Parts, report.Judgements{Title: "Published claims", Note: m.Note, Rows: report.JudgedClaims(judgements)})
+		s.Parts = append(s.Parts, report.Judgements{
+			Title: "Published claims", Note: m.Note, Rows: report.JudgedClaims(judgements),
+		})
 	}
 	return s
 }
@@ -180,23 +182,27 @@ func Facts(r overhead.Reading, ran string, own ...string) []string {
 }
 
 func facts(r overhead.Reading, ran, own, ofHost []string) []string {
-	all := slices.Concat(ran, []string{report.BlocksFact(r), report.PlatformsFact(r.Run)}, own, []string{report.HostFact(r.Run.Host)}, ofHost, []string{report.TimeFact(r.Run)})
+	all := slices.Concat(
+		ran, []string{report.BlocksFact(r), report.PlatformsFact(r.Run)}, own,
+		[]string{report.HostFact(r.Run.Host)}, ofHost, []string{report.TimeFact(r.Run)},
+	)
 	return slices.DeleteFunc(all, func(fact string) bool { return fact == "" })
 }
 
-// LatenessP99 is the covariate of an open loop that says how late its generator sent.
+// LatenessP99 is the covariate of how late the generator of an open loop sent requests.
 const LatenessP99 = "lateness_p99_us"
 
-// weight is what the instrument itself cost: its CPU time, and how late its generator sent
-// what was due.
+// weight is the cost of the instrument itself: its CPU time, and the lateness of its
+// generator.
 func weight(r overhead.Reading) report.Weight {
-	return append(OwnTime(r, ", the load included"), Weigh(r, Covariates(r, LatenessP99, 1), "of an open loop, requests were sent late at the p99 by", "us")...)
+	return append(OwnTime(r, ", the load included"),
+		Weigh(r, Covariates(r, LatenessP99, 1), "lateness of requests of an open loop, p99", "us")...)
 }
 
 // OwnTime is the CPU time that tare itself took; with says what that holds besides, after a
 // comma.
 func OwnTime(r overhead.Reading, with string) report.Weight {
-	return Weigh(r, Covariates(r, "tare_cpu_share", 100), "tare itself"+with+", while a trial ran, used of one CPU", "%")
+	return Weigh(r, Covariates(r, "tare_cpu_share", 100), "CPU time of tare itself"+with+", during a trial, of one CPU", "%")
 }
 
 // Weigh is the mean of values as a page's weight; nothing where there are none.

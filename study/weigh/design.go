@@ -1,7 +1,7 @@
-// Package weigh asks the plainest question: what does each way of containing a
-// program cost it, against bare metal or against any condition named? It turns
-// what a user names (programs, platforms, settings to vary) into a design for
-// package lab. It runs nothing.
+// Package weigh designs the measurement of what each way of containing a program
+// costs, against bare metal or any other condition. It turns what a user names
+// (programs, platforms, settings to vary) into a design for package lab. It runs
+// nothing.
 package weigh
 
 import (
@@ -89,7 +89,7 @@ func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: Name, Seed: o.Seed, Plan: o.Plan}
 	d.Plan.Ladder = o.Ladder
 	if o.Ladder && (len(o.Platforms) > 0 || len(o.Vary) > 0 || o.Cross) {
-		return d, kit.Usagef("--ladder is a list of conditions of its own: it goes without --platform, --vary, --preset and --cross")
+		return d, kit.Usagef("--ladder names its own conditions: leave out --platform, --vary, --preset and --cross")
 	}
 	if why := o.Base.Contradiction(o.Host.CPUs); why != "" {
 		return d, kit.Usagef("%s", why)
@@ -112,7 +112,8 @@ func Design(o Options) (lab.Design, error) {
 	if o.explains() {
 		d.Explain = Explain(o, d)
 	} else if o.Explain && o.ExplainAsked {
-		return d, kit.Usagef("--explain takes rounds, one image, bare metal as the baseline, %v or more of --budget, and neither --ladder nor --fail-above", shortestExplained)
+		return d, kit.Usagef("--explain requires --design rounds, one image, bare metal as the baseline and --budget %v or more, "+
+			"without --ladder and --fail-above", shortestExplained)
 	}
 	return d, nil
 }
@@ -121,8 +122,8 @@ func Design(o Options) (lab.Design, error) {
 // asked.
 const shortestExplained = 90 * time.Second
 
-// explains tells whether a cost is to be divided. A ladder is that by itself, and of
-// images, or against a threshold, the question is another.
+// explains reports whether a cost is to be divided among layers. A ladder does so by itself.
+// Images, and a threshold, ask another question.
 func (o Options) explains() bool {
 	for _, s := range o.Subjects {
 		if len(s.Sources) > 1 {
@@ -181,7 +182,10 @@ func (b *builder) findPlatforms() error {
 		b.rungs = append(b.rungs, rung{platform: name})
 	}
 	if len(b.rungs) == 0 {
-		return &platform.Missing{What: "no platform can be used here: " + strings.Join(b.notes, "; "), Mend: "`tare doctor` says what is missing"}
+		return &platform.Missing{
+			What: "no platform can be used here: " + strings.Join(b.notes, "; "),
+			Mend: "run `tare doctor`, which lists what is missing",
+		}
 	}
 	return nil
 }
@@ -319,8 +323,8 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 	if b.Plan.FailAbove > 0 && len(sources) > 1 {
 		for _, c := range g.Conditions {
 			if first := g.Conditions[0]; c.Platform != first.Platform || c.Setting != first.Setting {
-				return g, kit.Usagef("a threshold judges images against the first of them, and so on one platform with one setting: " +
-					"name one --platform, vary nothing, and make a run for each")
+				return g, kit.Usagef("--fail-above compares images with the first of them, on one platform with one setting: " +
+					"name one --platform and vary nothing")
 			}
 		}
 	}
@@ -328,8 +332,7 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 	return g, nil
 }
 
-// shortenLabels takes out of the labels what all conditions of the group share:
-// it tells none of them from another.
+// shortenLabels removes from the labels what all conditions of the group share.
 func shortenLabels(g *lab.Group) {
 	count := map[platform.Pair]int{}
 	for _, c := range g.Conditions {
@@ -435,9 +438,10 @@ func (b *builder) points(program workload.Program) ([]rung, error) {
 			continue
 		}
 		points = append(points, rung{r.platform, b.Base})
-		// A service in an engine is ordinarily reached over the engine's bridge:
-		// without being asked, that is weighed too.
-		if !b.Quick && len(b.Platforms) == 0 && len(b.varied) == 0 && r.platform == "docker" && len(program.Ports) > 0 && b.Base.Network == "" {
+		// A service in an engine is ordinarily reached over the engine's bridge.
+		// Where the user names nothing, that is weighed too.
+		namesNothing := !b.Quick && len(b.Platforms) == 0 && len(b.varied) == 0 && b.Base.Network == ""
+		if namesNothing && r.platform == "docker" && len(program.Ports) > 0 {
 			bridged := b.Base
 			bridged.Network = platform.NetworkBridge
 			points = append(points, rung{r.platform, bridged})
@@ -481,7 +485,7 @@ func (b *builder) with(s platform.Setting, key, value string) (platform.Setting,
 			s.CPUs, s.CPUSet = n, ""
 		case "pinned":
 			if n != math.Trunc(n) || int(n) > len(b.Host.CPUs) {
-				return s, kit.Usagef("preset=pinned: a cpuset holds whole CPUs, and cpus=%g is not one of 1 to %d", n, len(b.Host.CPUs))
+				return s, kit.Usagef("preset=pinned: want cpus=N with a whole number from 1 to %[2]d (a cpuset holds whole CPUs), not %[1]g", n, len(b.Host.CPUs))
 			}
 			s.CPUs, s.CPUSet = 0, platform.FormatCPUList(b.Host.CPUs[:int(n)])
 		default:
@@ -505,7 +509,7 @@ func (b *builder) reconcile(r rung, program workload.Program) (*rung, error) {
 	}
 	s := r.setting.Normal()
 	if s.Memory != 0 && program.MemoryNeed > s.Memory {
-		return nil, kit.Usagef("memory=%s is under the %d MiB that the program needs", pairValue(s, "memory"), program.MemoryNeed>>20)
+		return nil, kit.Usagef("memory=%s is less than the program needs: want %d MiB or more", pairValue(s, "memory"), program.MemoryNeed>>20)
 	}
 	if len(program.Ports) > 0 && s.Network == platform.NetworkNone {
 		b.notes.Add("network=none left out: the load reaches the program over the network")
@@ -525,7 +529,7 @@ func (b *builder) reconcile(r rung, program workload.Program) (*rung, error) {
 			b.notes.Add("%s left out: %s", conditionLabel(r.platform, s), no.Reason)
 			return nil, nil
 		}
-		b.notes.Add("%s goes without %s=%s: %s", r.platform, key, pairValue(s, key), no.Reason)
+		b.notes.Add("%s runs without %s=%s: %s", r.platform, key, pairValue(s, key), no.Reason)
 		before := s
 		s.Clear(key)
 		if s == before {
@@ -606,7 +610,7 @@ func (b *builder) markBaseline(g *lab.Group, program workload.Program) error {
 		return err
 	}
 	if kept == nil {
-		return kit.Usagef("baseline %s is not possible%s", b.Baseline, because(b.notes))
+		return kit.Usagef("baseline %s cannot be measured: name another with --baseline%s", b.Baseline, because(b.notes))
 	}
 	name, merged = kept.platform, kept.setting
 	want := conditionLabel(name, merged)

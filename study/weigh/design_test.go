@@ -126,7 +126,7 @@ func TestDesigns(t *testing.T) {
 		{
 			"a base setting that means nothing on bare metal is left out there and noted",
 			Options{Platforms: []string{"bare", "docker"}, Base: platform.Setting{Memory: 512 << 20}},
-			"bare* | docker memory=512m", "bare goes without memory=512m",
+			"bare* | docker memory=512m", "bare runs without memory=512m",
 		},
 		{
 			"what all conditions share is in no label",
@@ -146,7 +146,7 @@ func TestDesigns(t *testing.T) {
 		{
 			"a base setting that the baseline has not is left out there",
 			Options{Platforms: []string{"docker"}, Base: platform.Setting{Memory: 512 << 20}, Baseline: "bare"},
-			"docker memory=512m | bare*", "bare goes without memory=512m",
+			"docker memory=512m | bare*", "bare runs without memory=512m",
 		},
 		{
 			"the ladder",
@@ -193,7 +193,7 @@ func TestImagesAreCompared(t *testing.T) {
 	}
 }
 
-// A label has of an image's name what tells it from the others; the first image is the
+// A label has the part of an image's name that distinguishes it; the first image is the
 // baseline.
 func TestImagesInOtherDirectories(t *testing.T) {
 	for _, c := range []struct{ first, second, wants string }{
@@ -256,11 +256,11 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"more CPUs than the host has", Options{Base: platform.Setting{CPUs: 3}}, "this host has 2"},
 		{"varied beyond the host", Options{Vary: []Factor{{"cpus", []string{"1", "8"}}}}, "this host has 2"},
-		{"less memory than the program needs", Options{Base: platform.Setting{Memory: 32 << 20}}, "64 MiB that the program needs"},
+		{"less memory than the program needs", Options{Base: platform.Setting{Memory: 32 << 20}}, "want 64 MiB or more"},
 		{"unknown key", Options{Vary: []Factor{{"colour", []string{"red"}}}}, "colour"},
 		{"unknown platform in the baseline", Options{Baseline: "moon"}, `unknown platform "moon"`},
 		{"nothing to compare", Options{Platforms: []string{"bare"}}, "nothing to compare"},
-		{"ladder with platforms", Options{Ladder: true, Platforms: []string{"bare"}}, "list of conditions of its own"},
+		{"ladder with platforms", Options{Ladder: true, Platforms: []string{"bare"}}, "names its own conditions"},
 		{"half a CPU pinned", Options{Platforms: []string{"docker"}, Base: platform.Setting{CPUs: 0.5}, Vary: []Factor{{"preset", []string{"pinned"}}}}, "whole CPUs"},
 		{"a baseline that its platform cannot be", Options{Platforms: []string{"docker"}, Baseline: "bare,memory=1g"}, "bare memory=1g left out"},
 	} {

@@ -71,7 +71,8 @@ func dearest(run record.Run, g lab.Group) (plan record.LayerPlan, found bool) {
 		}
 		for _, m := range of.Primaries() {
 			for _, r := range m.Rows {
-				if r.Verdict != overhead.Worse && !(r.Verdict == overhead.Equivalent && r.AdjustedLow > 0) || r.Percent < most || r.NotRepresentative != "" {
+				costs := r.Verdict == overhead.Worse || r.Verdict == overhead.Equivalent && r.AdjustedLow > 0
+				if !costs || r.Percent < most || r.NotRepresentative != "" {
 					continue
 				}
 				most, found = r.Percent, true
@@ -90,7 +91,9 @@ type variant struct {
 }
 
 // layers makes the group that divides a condition's cost.
-func (o Options) layers(g lab.Group, plan record.LayerPlan, host record.Host) (group lab.Group, _ record.LayerPlan, ok bool) {
+func (o Options) layers(
+	g lab.Group, plan record.LayerPlan, host record.Host,
+) (group lab.Group, _ record.LayerPlan, ok bool) {
 	at := slices.IndexFunc(g.Conditions, func(c lab.Condition) bool { return c.ID == plan.Condition })
 	bare := slices.IndexFunc(g.Conditions, func(c lab.Condition) bool { return c.Baseline })
 	if at < 0 || bare < 0 || g.Conditions[bare].Platform != "bare" {
@@ -142,7 +145,10 @@ func (o Options) layers(g lab.Group, plan record.LayerPlan, host record.Host) (g
 	}
 	for _, v := range removable(whole, host, absent) {
 		if can(v) {
-			plan.Steps = append(plan.Steps, record.LayerStep{Layer: v.layer, Without: add(v.platform, v.setting, false), With: plan.Whole, Removed: true})
+			without := add(v.platform, v.setting, false)
+			plan.Steps = append(plan.Steps, record.LayerStep{
+				Layer: v.layer, Without: without, With: plan.Whole, Removed: true,
+			})
 		}
 	}
 	below := plan.Bare
@@ -193,7 +199,7 @@ func removable(c lab.Condition, host record.Host, absent func(layer, why string)
 	switch {
 	case c.Setting.LSM == "unconfined":
 	case host.LSM == "" || !strings.Contains(host.LSM, "apparmor") && !strings.Contains(host.LSM, "selinux"):
-		absent("the security module", "none that confines containers is active")
+		absent("the security module", "no module that confines containers is active")
 	default:
 		without("the security module", func(s *platform.Setting) { s.LSM = "unconfined" })
 	}
@@ -218,13 +224,17 @@ func rungsTo(c lab.Condition) []variant {
 		change(&s)
 		return s
 	}
-	group := variant{"the control group", "cgroup", with(func(s *platform.Setting) { s.Root, s.Seccomp, s.LSM = "", "", "" })}
+	group := variant{"the control group", "cgroup", with(func(s *platform.Setting) {
+		s.Root, s.Seccomp, s.LSM = "", "", ""
+	})}
 	if c.Platform == "cgroup" {
 		return []variant{group}
 	}
 	all := []variant{
 		group,
-		{"namespaces and capabilities", "oci:runc", with(func(s *platform.Setting) { s.Root, s.Seccomp = platform.RootDir, "unconfined" })},
+		{"namespaces and capabilities", "oci:runc", with(func(s *platform.Setting) {
+			s.Root, s.Seccomp = platform.RootDir, "unconfined"
+		})},
 		{"the seccomp filter", "oci:runc", with(func(s *platform.Setting) { s.Root = platform.RootDir })},
 		{"the overlay file system", "oci:runc", with(func(*platform.Setting) {})},
 	}
