@@ -54,16 +54,19 @@ func gpuCommandOn(host nvidia.Host) (*cobra.Command, *subStudy) {
 	byDefault := gpu.Default()
 	cmd := &cobra.Command{
 		Use:   "gpu [flags]",
-		Short: "Find what containing a CUDA program costs, and where",
-		Long: `Gpu runs CUDA programs of our own on bare metal and in containers that are given an
-NVIDIA device: LU decomposition, particle filter, stencil, LeNet. It takes their time
-from launch to end, and apart: the container's start, compiling PTX with a cold cache
-and a warm one, allocation, copies from pinned memory and pageable, kernels; by an
-activity probe, kernels against calls; and kernels as a share of what the device does.
---share has several containers with one device at once.
+		Short: "Measure what a container costs a CUDA program, by phase",
+		Long: `Gpu runs four CUDA programs on bare metal and in containers with an NVIDIA device:
+LU decomposition, particle filter, stencil and LeNet. It measures
 
-It needs a device and its driver. The programs are built here where nvcc is, or
-brought (--programs), as make gpu-programs builds them.`,
+  - the time from launch to end, and each phase of it: the container's start,
+    compiling PTX with a cold and a warm cache, allocation, copies, kernels
+  - copies from pinned and from pageable memory
+  - kernels against calls of the API, by an activity probe
+  - kernels as a share of the limits of the device
+  - with --share, several containers with one device at once.
+
+It requires a device and its driver. The programs are built where nvcc is, or taken
+from the directory of --programs ("make gpu-programs" builds them).`,
 		Example: `  tare gpu --quick
   tare gpu --platform bare,docker --program stencil,lenet-training --blocks 10
   tare gpu --programs /srv/gpu-programs --build exact,ptx --cache cold,warm
@@ -75,19 +78,19 @@ brought (--programs), as make gpu-programs builds them.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.subjects, "program", nil, "some of "+strings.Join(gpu.Subjects, ", ")+" (default all but inference)")
-	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms; bare metal is always measured, and what a host lacks is left out")
-	flags.StringSliceVar(&f.builds, "build", byDefault.Builds, "code for the exact device, for the driver to compile (ptx), or both; the first is the base")
+	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms; bare metal is always measured, and what this host lacks is left out")
+	flags.StringSliceVar(&f.builds, "build", byDefault.Builds, "code for the exact device (exact), code that the driver compiles (ptx), or both in one (both); the first is the base")
 	flags.StringSliceVar(&f.caches, "cache", byDefault.Caches, "the driver's cache of compiled PTX: some of "+strings.Join(gpu.Caches, ", "))
-	flags.StringSliceVar(&f.memories, "memory", byDefault.Memories, "of the host, that copies start from and end in: pageable, pinned; the first is the base")
-	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
-	flags.BoolVar(&f.probe, "probe", byDefault.Probe, "measure kernels against calls, too, in trials of their own under the activity probe")
-	flags.IntSliceVar(&f.share, "share", nil, "so many containers at once with one device, such as 1,2,4,8")
-	flags.BoolVar(&f.torch, "torch", false, "a training step and inference by PyTorch too, where python3 of this host has it")
+	flags.StringSliceVar(&f.memories, "memory", byDefault.Memories, "the host's memory for copies: pageable, pinned; the first is the base")
+	flags.BoolVar(&f.cross, "cross", false, "measure all combinations, instead of one factor at a time around the base")
+	flags.BoolVar(&f.probe, "probe", byDefault.Probe, "also measure kernels against calls, in separate trials under the activity probe")
+	flags.IntSliceVar(&f.share, "share", nil, "numbers of containers at once with one device, such as 1,2,4,8")
+	flags.BoolVar(&f.torch, "torch", false, "also measure a training step and inference by PyTorch, where python3 of this host has it")
 	flags.StringVar(&f.gpu, "gpu", byDefault.GPU, "devices that each program is given: all, or a `LIST` such as 0")
-	flags.StringArrayVar(&f.sizes, "size", nil, "PROGRAM=N: its size, as programs/gpu has it; may be repeated")
-	flags.StringArrayVar(&f.iterations, "iterations", nil, "PROGRAM=K: its timed repetitions; may be repeated")
-	flags.StringVar(&f.programs, "programs", "", "directory with the programs, built elsewhere (default: built here, by nvcc)")
-	f.register(cmd, "a minute or two: stencil and LeNet, exact code and PTX with a cold cache, no probe", "all programs and combinations, oci:crun besides, PyTorch where it is, ten blocks", nil)
+	flags.StringArrayVar(&f.sizes, "size", nil, "PROGRAM=N: size of a program, as in programs/gpu; may be repeated")
+	flags.StringArrayVar(&f.iterations, "iterations", nil, "PROGRAM=K: timed repetitions of a program; may be repeated")
+	flags.StringVar(&f.programs, "programs", "", "directory with the built programs (default: build them here with nvcc)")
+	f.register(cmd, "a minute or two: stencil and LeNet, exact code and PTX with a cold cache, no probe", "all programs and combinations, also oci:crun and PyTorch where they are there, ten blocks", nil)
 	must(cmd.RegisterFlagCompletionFunc("program", cobra.FixedCompletions(gpu.Subjects, cobra.ShellCompDirectiveNoFileComp)))
 	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, prepare: f.prepare}
 }
@@ -152,7 +155,7 @@ func (f *gpuFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.D
 		return d, lacks
 	}
 	if lacks != nil {
-		d.Plan.Notes = append(d.Plan.Notes, "it cannot be run here: "+lacks.Error())
+		d.Plan.Notes = append(d.Plan.Notes, "this host cannot run it: "+lacks.Error())
 	}
 	return d, nil
 }
@@ -164,7 +167,7 @@ func orAsItLies(images func(context.Context, workload.Source) (image.Image, erro
 	return func(ctx context.Context, src workload.Source) (image.Image, error) {
 		img, err := images(ctx, src)
 		if is[*image.Missing](err) && src.Rootfs != "" {
-			return image.Image{Name: filepath.Base(src.Rootfs), Root: src.Rootfs, Warnings: []string{"taken as it lies: " + err.Error()}}, nil
+			return image.Image{Name: filepath.Base(src.Rootfs), Root: src.Rootfs, Warnings: []string{"used as it is: " + err.Error()}}, nil
 		}
 		return img, err
 	}
@@ -204,7 +207,10 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 	f.scratch = scratchIn(m.dir, m.session.Ledger)
 	m.session.Platforms = f.withDirect(m.session.Platforms)
 	m.lab.Platforms = m.session.Platforms
-	looking := gpu.Looking{Host: f.host, Dir: dir, Programs: f.programs, Names: f.asked.Subjects, Probe: f.asked.Probe, Torch: f.asked.Torch, Progress: m.progress.note}
+	looking := gpu.Looking{
+		Host: f.host, Dir: dir, Programs: f.programs, Names: f.asked.Subjects,
+		Probe: f.asked.Probe, Torch: f.asked.Torch, Progress: m.progress.note,
+	}
 	for _, b := range f.asked.Builds {
 		looking.Kinds = append(looking.Kinds, programs.Kind(b))
 	}

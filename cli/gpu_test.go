@@ -25,7 +25,7 @@ func TestGPUDryRun(t *testing.T) {
 			t.Errorf("the design does not say %q:\n%s", word, stdout)
 		}
 	}
-	if lacks := gpu.Lacks(nvidia.Host{}); lacks != nil && !strings.Contains(stdout, "it cannot be run here: "+lacks.Error()) {
+	if lacks := gpu.Lacks(nvidia.Host{}); lacks != nil && !strings.Contains(stdout, "this host cannot run it: "+lacks.Error()) {
 		t.Errorf("what is missing is not told:\n%s", stdout)
 	}
 	if _, err := os.Stat(home); err == nil {

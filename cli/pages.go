@@ -46,7 +46,7 @@ type pagesFlags struct {
 	window time.Duration
 }
 
-// newPagesFlags are those of a command that looks at so much.
+// newPagesFlags are those of a command that measures what look names.
 func newPagesFlags(look looked) *pagesFlags {
 	f := &pagesFlags{look: look}
 	f.whole, f.planning = true, planning{smallest: 0.05, usual: extent{blocks: 3}, quick: extent{blocks: 1}}
@@ -69,7 +69,10 @@ var (
 
 // study is of copies that tare starts, or of what runs.
 func (f *pagesFlags) study(id string) *subStudy {
-	return &subStudy{id: id, less: "name fewer workloads, a shorter --steady, or one level of --aslr", flags: &f.studyFlags, design: f.design, prepare: f.prepare, instead: f.live}
+	return &subStudy{
+		id: id, less: "name fewer workloads, a shorter --steady, or one level of --aslr",
+		flags: &f.studyFlags, design: f.design, prepare: f.prepare, instead: f.live,
+	}
 }
 
 func pagesCommand() (*cobra.Command, *subStudy) {
@@ -77,16 +80,17 @@ func pagesCommand() (*cobra.Command, *subStudy) {
 	cmd := &cobra.Command{
 		Use:   "pages [CONTAINER...] [flags]",
 		Short: "Count what the page tables of containers have in common",
-		Long: `Pages takes a census of the page tables of running containers: how many entries
-have the same page and frame in another process or another container, what they
-map, how active they are, and what sharing would save. Nothing in them is changed.
-CONTAINER is a name or an id of Docker, containerd, podman or Kubernetes, a cgroup's
-path, or pid:N; --all takes every container of the host, by image.
+		Long: `Pages counts the page-table entries of running containers: which of them are the
+same in another process or container, what they map, how active they are, and what
+sharing would save. Nothing in the containers is changed. CONTAINER is a name or an
+id of Docker, containerd, podman or Kubernetes, the path of a cgroup, or pid:N.
+--all takes every container of the host, by image.
 
-Without a container it is an experiment: it starts copies of each workload (S1's
-applications unless --workload names others) on one CPU, keeps them at work, counts
-at their start and in their steady state, and records the page faults of their
-first work (of a function: of its whole life).`,
+Without a container, pages is an experiment. It starts copies of each workload on one
+CPU and keeps them at work. It counts at their start and in their steady state, and
+records the page faults of their first work (of a function: of its whole life).
+The workloads are those of S1 (published study of container start-up and sharing),
+unless --workload names others.`,
 		Example: `  tare pages web-1 web-2
   tare pages --all
   tare pages --workload httpd,fio --copies 4 --steady 20s
@@ -94,8 +98,8 @@ first work (of a function: of its whole life).`,
 		ValidArgsFunction: completeContainers,
 	}
 	f.flagsOf(cmd, 2*time.Minute)
-	cmd.Flags().BoolVar(&f.all, "all", false, "every container on this host, grouped by image, and what could be saved")
-	cmd.Flags().BoolVar(&f.contents, "contents", false, "with --all: also read a sample of anonymous pages, and files that several images bring, and compare their bytes; this marks those pages as used")
+	cmd.Flags().BoolVar(&f.all, "all", false, "count every container on this host, by image, and the possible savings")
+	cmd.Flags().BoolVar(&f.contents, "contents", false, "with --all: compare the bytes of a sample of anonymous pages, and of files in several images; this marks those pages as used")
 	return cmd, f.study(cmd.Name())
 }
 
@@ -103,15 +107,14 @@ func faultsCommand() (*cobra.Command, *subStudy) {
 	f := newPagesFlags(faultsAlone)
 	cmd := &cobra.Command{
 		Use:   "faults [CONTAINER...] [flags]",
-		Short: "Record page faults of containers, by type, and those taken twice",
-		Long: `Faults records every page fault that running containers take in user mode, for a
-while: its type (by the page-table entry as it was before), what is mapped there,
-the code that took it, and whether another of the containers faulted on the same
-page. Nothing in them is changed; a fault costs them a fraction of a microsecond more.
+		Short: "Record page faults of containers, by type, and the duplicates",
+		Long: `Faults records every page fault that running containers take in user mode, for the
+time of --for. It shows the type of each, what is mapped there, the code that took it,
+and whether another of the containers faulted on the same page. Nothing in the
+containers is changed. A fault costs them a fraction of a microsecond more.
 
-With --workload it is an experiment: copies of the workload on one CPU, recorded
-from the moment on at which they are ready and given work, or, for a function,
-through their whole life.`,
+With --workload, faults is an experiment with copies of the workload on one CPU. It
+records services from their first work on, and functions for their whole life.`,
 		Example: `  tare faults web-1 web-2 --for 10s
   tare faults --workload hashing --param access=sparse --copies 4`,
 		ValidArgsFunction: completeContainers,
@@ -122,22 +125,22 @@ through their whole life.`,
 
 // flagsOf makes the flags that both commands have.
 func (f *pagesFlags) flagsOf(cmd *cobra.Command, steady time.Duration) {
-	steadyDoc := "time of work after which a service is in its steady state; of running containers: count again after this time"
+	steadyDoc := "time of work until a service is in its steady state; with CONTAINER: count again after this time"
 	if steady == 0 {
 		steadyDoc = "time of work (default: as long as --for)"
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntSliceVar(&f.pids, "pid", nil, "processes, each with its descendants, as if it were a container")
-	flags.StringSliceVar(&f.workloads, "workload", nil, "start copies of these: names of `tare workloads`, YAML files")
+	flags.IntSliceVar(&f.pids, "pid", nil, "processes to treat as containers, each with its descendants")
+	flags.StringSliceVar(&f.workloads, "workload", nil, "start copies of these: names from `tare workloads`, or YAML files")
 	flags.IntVar(&f.copies, "copies", 4, "copies of each workload")
 	flags.DurationVar(&f.steady, "steady", steady, steadyDoc)
-	flags.DurationVar(&f.window, "for", 10*time.Second, "how long page faults are recorded; of services from their first work on")
+	flags.DurationVar(&f.window, "for", 10*time.Second, "how long page faults are recorded (of services: from their first work on)")
 	flags.StringSliceVar(&f.aslr, "aslr", []string{"off", "on"}, "address-space randomisation of the copies: off, on, or both")
-	flags.StringVar(&f.platform, "platform", "", "platform of the copies (default: oci:runc or oci:crun, which this host has; docker cannot turn --aslr off)")
+	flags.StringVar(&f.platform, "platform", "", "platform of the copies (default: oci:runc, or oci:crun where only that is there; docker cannot turn --aslr off)")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the workload's own")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
-	f.register(cmd, "about a minute: httpd and hashing, a block each, five seconds of work", "", pagesSettings())
+	f.register(cmd, "about a minute: httpd and hashing, one block, five seconds of work", "", pagesSettings())
 	flags.Lookup("out").Usage += "; none for running containers"
 	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
 }
@@ -155,7 +158,7 @@ func completeContainers(cmd *cobra.Command, _ []string, _ string) ([]string, cob
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// experimental are the flags that mean nothing for what runs already.
+// experimental are the flags that mean nothing for running containers.
 var experimental = []string{"workload", "copies", "aslr", "platform", "image", "param", "blocks", "budget", "seed", "quick", "dry-run", "yes"}
 
 // live looks at what runs, where the command line names any of it.
@@ -173,31 +176,31 @@ func (f *pagesFlags) live(a *app, cmd *cobra.Command, args []string) (done bool,
 func (f *pagesFlags) checkLive(changed func(string) bool, args []string) error {
 	for _, flag := range append(slices.Clone(experimental), pagesSettings()...) {
 		if changed(flag) {
-			return usageError("--%s is for copies that tare starts: it goes without CONTAINER, --pid and --all", flag)
+			return usageError("--%s is for copies that tare starts: leave it out, or leave out CONTAINER, --pid and --all", flag)
 		}
 	}
 	if f.look == faultsAlone && changed("steady") {
-		return usageError("--steady is for copies that tare starts: say --for how long to record")
+		return usageError("--steady is for copies that tare starts: set the time of recording with --for")
 	}
 	if f.steady < 0 || f.steady > pages.LongSteady {
 		return usageError("--steady %v: want 0 to %v", f.steady, pages.LongSteady)
 	}
 	for _, pid := range f.pids {
 		if pid <= 0 {
-			return usageError("--pid %d: ids of processes begin with 1", pid)
+			return usageError("--pid %d: want a process id of 1 or more", pid)
 		}
 	}
 	if f.all && changed("steady") {
-		return usageError("--all counts once: name the containers that are to be counted again after --steady")
+		return usageError("--all counts once: leave --steady out, or name containers to count them twice")
 	}
 	if !f.all && changed("contents") {
-		return usageError("--contents is of --all")
+		return usageError("--contents requires --all")
 	}
 	if f.look != faultsAlone && changed("for") {
-		return usageError("--for is of page faults: tare faults %s", strings.Join(args, " "))
+		return usageError("--for sets how long page faults are recorded: use tare faults %s", strings.Join(args, " "))
 	}
 	if f.all && (len(args) > 0 || len(f.pids) > 0) {
-		return usageError("--all is every container: name none beside it")
+		return usageError("--all takes every container: leave out CONTAINER and --pid")
 	}
 	return nil
 }
@@ -206,18 +209,19 @@ func (f *pagesFlags) checkLive(changed func(string) bool, args []string) error {
 func (f *pagesFlags) found(ctx context.Context, args []string) (all []container.Container, notes []string, err error) {
 	finder := container.Open(container.Options{})
 	if f.all {
-		all, told, err := finder.All(ctx)
-		for _, n := range told {
+		all, skipped, err := finder.All(ctx)
+		for _, n := range skipped {
 			notes = append(notes, n.String())
 		}
 		// Copies that tare itself is measuring are the experiment's.
 		measured := len(all)
 		all = slices.DeleteFunc(all, pages.Measured)
 		if measured -= len(all); measured > 0 {
-			notes = append(notes, fmt.Sprintf("%d containers that tare is measuring are left out", measured))
+			notes = append(notes, fmt.Sprintf("%d containers are left out: tare is measuring them", measured))
 		}
 		if err == nil && len(all) == 0 {
-			err = withCode(exitHost, errors.New("no container runs on this host: "+strings.Join(append(notes, "name processes with --pid"), "; ")))
+			notes = append(notes, "name processes with --pid")
+			err = withCode(exitHost, errors.New("no container runs on this host: "+strings.Join(notes, "; ")))
 		}
 		return all, notes, err
 	}
@@ -288,7 +292,7 @@ func (a *app) liveCensus(cmd *cobra.Command, f *pagesFlags, containers []contain
 	}
 	var second *pages.Live
 	if cmd.Flags().Changed("steady") && f.steady > 0 {
-		terminal.Fprintf(a.err, "counted once; again in %v\n", f.steady)
+		terminal.Fprintf(a.err, "first census done; the second follows in %v\n", f.steady)
 		if err := wait(ctx, f.steady); err != nil {
 			first.Notes = append(first.Notes, "stopped before the second census")
 		} else if second, err = pages.Look(ctx, taker, containers, notes); err != nil {
@@ -325,7 +329,10 @@ func wait(ctx context.Context, d time.Duration) error {
 // design reads a whole command line of an experiment.
 func (f *pagesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (d lab.Design, err error) {
 	changed := cmd.Flags().Changed
-	o := pages.Options{Copies: f.copies, Steady: f.steady, Window: f.window, ASLR: f.aslr, Seed: f.seed, Census: f.look.census, Faults: f.look.faults, Host: host.Host}
+	o := pages.Options{
+		Copies: f.copies, Steady: f.steady, Window: f.window, ASLR: f.aslr, Seed: f.seed,
+		Census: f.look.census, Faults: f.look.faults, Host: host.Host,
+	}
 	if o.Plan, err = f.plan(changed); err != nil {
 		return d, err
 	}
@@ -357,9 +364,9 @@ func (f *pagesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (d l
 	case f.quick:
 		o.Subjects, err = readSubjects([]string{"httpd", "hashing"}, f.params, f.image)
 	case f.look == faultsAlone:
-		return d, usageError("name a running container, or a workload to start copies of: tare faults web-1, tare faults --workload httpd")
+		return d, usageError("nothing to record: name a running container (tare faults web-1), or a workload (tare faults --workload httpd)")
 	case f.image != "":
-		return d, usageError("--image %s: name the workload that it is for: --workload", f.image)
+		return d, usageError("--image %s: name the workload that it is for with --workload", f.image)
 	default:
 		var subjects []workload.Subject
 		if subjects, err = pages.S1(); err == nil {

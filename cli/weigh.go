@@ -55,23 +55,23 @@ func weighCommand() (*cobra.Command, *subStudy) {
 	cmd := &cobra.Command{
 		Use:   "weigh [WORKLOAD...] [flags] [-- COMMAND...]",
 		Short: "Weigh programs under several conditions against a baseline",
-		Long: `Weigh runs programs under each condition (platform + setting), and says how each
+		Long: `Weigh runs programs under each condition (platform and settings). It shows how each
 metric changes against the baseline, with an interval and a verdict.
 
 Programs are launched in rounds: one instance of each condition, two of the baseline.
-All but one are frozen, and each is loaded for some milliseconds in turn. Of a program
-that runs to its end each execution takes the place of such a slice. What cannot be
-sliced is measured in blocks: a fresh program for each trial. Where a container costs
-1 % or more, the last two fifths of the budget look for the layer that does.
+All but one are frozen, and each is loaded in turn for a slice of some milliseconds.
+For a program that runs to its end, a slice is one execution. What cannot be sliced
+is measured in blocks, with a fresh program for each trial. Where a container costs
+1 % or more, the last two fifths of the budget look for the layer that causes it.
 
-One factor is varied at a time around the base condition that the flags name;
+One factor is varied at a time around the base condition that the flags name.
 --cross takes the full product. ` + "`tare workloads`" + ` lists the workloads and their
 parameters. Any other program is weighed from its image or root file system, or
 as a service by a YAML file (docs/workloads.md).
 
-With --fail-above every condition is judged against the baseline. With several images,
-the first is the baseline. The exit code is for a pipeline: 0 if every interval lies at
-or below that, 4 if one lies above it, 5 otherwise.`,
+With --fail-above, every condition is judged against the baseline; of several images
+the first is the baseline. The exit code is for a pipeline: 0 if every interval lies
+at or below the threshold, 4 if one lies above it, 5 otherwise.`,
 		Example: `  tare weigh redis --quick
   tare weigh redis --platform docker --vary network=host,bridge
   tare weigh ffmpeg --preset vanilla,pinned --cpus 1 --budget 10m
@@ -90,8 +90,8 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.platforms, "platform", nil, "platforms, such as bare,oci:runc,oci:crun,docker (default: those of these that this host has)")
-	flags.StringArrayVar(&f.vary, "vary", nil, "KEY=A,B,...: a setting, a workload parameter, or image; values that hold commas are parted by ;")
+	flags.StringSliceVar(&f.platforms, "platform", nil, "platforms (default: bare,oci:runc,oci:crun,docker, as far as this host has them)")
+	flags.StringArrayVar(&f.vary, "vary", nil, "KEY=A,B,...: a setting, a workload parameter, or image; separate values that hold commas by ;")
 	flags.StringSliceVar(&f.presets, "preset", nil, "vanilla (a CPU quota), pinned (a cpuset): two ways to grant --cpus CPUs")
 	flags.BoolVar(&f.cross, "cross", false, "weigh the full product of what is varied")
 	flags.BoolVar(&f.ladder, "ladder", false, "weigh bare, + cgroup, + namespaces, + seccomp, + overlay, + engine")
@@ -102,17 +102,18 @@ or below that, 4 if one lies above it, 5 otherwise.`,
 	flags.Var(sourceFlag{&f.sources, func(dir string) workload.Source { return workload.Source{Rootfs: dir} }}, "rootfs", "directory with a root file system; may be repeated")
 	f.process.register(flags)
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
-	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs (not of loads that tare makes itself, http and resp), the same under every condition (`LIST`; default: all)")
-	flags.StringVar(&f.precision, "precision", "", "wanted half-width of each interval, from round 8 on (default where no budget is named: a quarter of --smallest-effect; in blocks half; half of --fail-above where that is less)")
+	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs, under every condition; not for http and resp, which tare itself generates (`LIST`; default: all)")
+	flags.StringVar(&f.precision, "precision", "", "stop at this half-width of each interval, from round 8 on (default without --budget: a quarter of --smallest-effect, in blocks a half; at most half of --fail-above)")
 	flags.StringVar(&f.designName, "design", record.DesignRounds, "rounds (all instances side by side, loaded in short slices) or blocks (a fresh program for each trial)")
-	flags.BoolVar(&f.explain, "explain", true, "where a cost is established, look with the rest of the time for the layer of the container that it is")
-	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: what lies within it is equivalent")
-	flags.StringVar(&f.failAbove, "fail-above", "", "worsening against the baseline that is not accepted, such as 5%")
+	flags.BoolVar(&f.explain, "explain", true, "where a cost is established, use the rest of the time to find the layer that causes it")
+	flags.StringVar(&f.smallestEffect, "smallest-effect", "2%", "smallest effect of interest: conditions within it are equivalent")
+	flags.StringVar(&f.failAbove, "fail-above", "", "largest accepted worsening against the baseline, such as 5%")
 	flags.DurationVar(&f.trialLimit, "trial-limit", lab.DefaultTrialLimit, "time after which a single execution counts as hung")
 	f.register(cmd, "about a minute: --budget 50s, and bare, oci:runc and docker where no platform is named", "", settingFlags)
-	flags.Lookup("blocks").Usage = "number of rounds, or of blocks; of a program that runs to its end, executions (default: as many as --precision takes within --budget)"
+	flags.Lookup("blocks").Usage = "number of rounds or blocks, or of executions of a program that runs to its end (default: as many as --precision requires within --budget)"
 	return cmd, &subStudy{
-		flags: &f.studyFlags, design: f.design, prepare: f.prepare, takes: estimate, less: fmt.Sprintf("--budget %v to bound it", longRun),
+		flags: &f.studyFlags, design: f.design, prepare: f.prepare, takes: estimate,
+		less: fmt.Sprintf("--budget %v to bound it", longRun),
 	}
 }
 
@@ -127,7 +128,7 @@ func (s sourceFlag) String() string { return "" }
 func (s sourceFlag) Type() string   { return "stringArray" }
 func (s sourceFlag) Set(text string) error {
 	if text == "" {
-		return errors.New("it names nothing")
+		return errors.New("want a name")
 	}
 	*s.list = append(*s.list, s.source(text))
 	return nil
@@ -274,7 +275,7 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 		name := s.Image
 		if path := s.Archive + s.Rootfs; path != "" {
 			if info, err := os.Stat(path); err == nil && s.Rootfs != "" && !info.IsDir() {
-				return nil, usageError("--rootfs %s: it is no directory; an archive goes with --image-archive", path)
+				return nil, usageError("--rootfs %s: want a directory; name an archive with --image-archive", path)
 			}
 			real, err := filepath.EvalSymlinks(path)
 			if err != nil {
@@ -285,7 +286,7 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 			}
 		}
 		if named[name] {
-			return nil, usageError("%s is named twice: to weigh an image against itself, copy it under another name", s.Image+s.Archive+s.Rootfs)
+			return nil, usageError("%s is named twice: to compare an image with itself, give it a second name", s.Image+s.Archive+s.Rootfs)
 		}
 		named[name] = true
 	}
@@ -317,7 +318,7 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 		return nil, err
 	}
 	if flag != "" && len(subjects) > 0 {
-		return nil, usageError("%s goes with --image, --image-archive or --rootfs alone, not with a workload, which says itself how it is run", flag)
+		return nil, usageError("%s is for --image, --image-archive and --rootfs: leave it out with a workload, which defines how it runs", flag)
 	}
 	if len(subjects) == 0 {
 		if len(sources) == 0 {
@@ -357,7 +358,7 @@ func assignParams(subjects []weigh.Subject, params map[string]string) error {
 			}
 		}
 		if !taken {
-			return usageError("--param %s: no such parameter; known: %s", name, strings.Join(known, ", "))
+			return usageError("--param %s: no workload has that parameter; want one of %s", name, strings.Join(known, ", "))
 		}
 	}
 	return nil
@@ -393,13 +394,14 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, host studyHost) (
 		return lab.Design{}, err
 	}
 	return weigh.Design(weigh.Options{
-		Subjects: subjects, Platforms: kit.Once(canonical), Base: base, Vary: factors, Cross: f.cross, Ladder: f.ladder, Quick: f.quick,
-		Baseline: f.baseline, Explain: f.explain, ExplainAsked: cmd.Flags().Changed("explain"), Plan: plan, Seed: f.seed,
+		Subjects: subjects, Platforms: kit.Once(canonical), Base: base, Vary: factors,
+		Cross: f.cross, Ladder: f.ladder, Quick: f.quick, Baseline: f.baseline,
+		Explain: f.explain, ExplainAsked: cmd.Flags().Changed("explain"), Plan: plan, Seed: f.seed,
 		Host: host.Host,
 	})
 }
 
-// prepare tells the run where load programs run, and what it takes for hung.
+// prepare sets where load programs run, and when an execution counts as hung.
 func (f *weighFlags) prepare(_ context.Context, m *measuring, _ *studyHost) (undo func() error, err error) {
 	m.lab.TrialLimit = f.trialLimit
 	m.loadCPUs, err = f.loadPlace()
@@ -438,8 +440,8 @@ func drawSeed() int64 {
 // longRun is the time above which --yes is needed.
 const longRun = 30 * time.Minute
 
-// estimate tells how long a design takes: its budget, or its trials by what
-// earlier ones of the workload took.
+// estimate is how long a design takes: its budget, or its trials by the times of
+// earlier ones of the workload.
 func estimate(d lab.Design, on studyHost) time.Duration {
 	if d.Plan.Budget > 0 {
 		return d.Plan.Budget
@@ -496,7 +498,7 @@ func trialTimes(dir string) map[string]time.Duration {
 func interruptedHint(err error) error {
 	var i *lab.Interrupted
 	if errors.As(err, &i) {
-		return withCode(exitFailure, fmt.Errorf("%s: what was measured is kept; tare resume %s goes on", i.Reason, i.Run))
+		return withCode(exitFailure, fmt.Errorf("%s: the measurements are kept; continue with tare resume %s", i.Reason, i.Run))
 	}
 	return err
 }
