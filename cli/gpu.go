@@ -142,7 +142,9 @@ func (f *gpuFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.D
 		return lab.Design{}, err
 	}
 	f.asked = o
-	o.Host = gpu.Host{Host: kit.Host{Platform: f.withDirect(host.Platform), Check: host.Check}, Scratch: f.scratch, Found: f.found}
+	o.Host = gpu.Host{
+		Host: kit.Host{Platform: f.withDirect(host.Platform), Check: host.Check}, Scratch: f.scratch, Found: f.found,
+	}
 	if f.found != nil {
 		return gpu.Design(o)
 	}

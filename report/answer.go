@@ -25,7 +25,7 @@ func Answer(run record.Run, rep overhead.Report) string {
 	case 1:
 		answer = groupAnswer(rep, rep.Groups[0]) + layersAnswer(rep, rep.Groups[0].Workload)
 		if run.Plan.Ladder {
-			answer += dearestRung(run, rep)
+			answer += mostExpensiveRung(run, rep)
 		}
 	default:
 		answer = overallAnswer(rep)
@@ -33,8 +33,8 @@ func Answer(run record.Run, rep overhead.Report) string {
 	return strings.TrimSuffix(answer, ".") + "."
 }
 
-// dearestRung names the layer of a ladder that costs most, if any costs anything.
-func dearestRung(run record.Run, rep overhead.Report) string {
+// mostExpensiveRung names the layer of a ladder that costs most, if any costs anything.
+func mostExpensiveRung(run record.Run, rep overhead.Report) string {
 	var most *Rung
 	for _, rungs := range Ladder(run, rep.Groups[0].Primaries(), rep.Level) {
 		for _, r := range rungs {

@@ -74,7 +74,9 @@ func (s sharing) run(ctx context.Context, b lab.Bench) (err error) {
 }
 
 // one launches one container and waits for its end.
-func (s sharing) one(ctx context.Context, b lab.Bench, params workload.Params, edits platform.Edits, env []string) (e ended) {
+func (s sharing) one(
+	ctx context.Context, b lab.Bench, params workload.Params, edits platform.Edits, env []string,
+) (e ended) {
 	program, err := s.program.Program(params)
 	if err != nil {
 		return ended{err: err}

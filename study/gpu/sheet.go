@@ -57,7 +57,8 @@ func (r reading) answer() string {
 		return r.sharedAnswer()
 	case len(containers) == 0:
 		text := "No container ran beside " + r.baseline() + ": the cost of a container is unknown."
-		if e := r.ratio(r.subjects, pick{platform: r.base(), cell: exact}, pick{platform: r.base(), cell: ptxCold}, "wall"); known(e) {
+		e := r.ratio(r.subjects, pick{platform: r.base(), cell: exact}, pick{platform: r.base(), cell: ptxCold}, "wall")
+		if known(e) {
 			text += fmt.Sprintf(" PTX with a cold cache takes %s times as long from launch to end as code for the exact device.",
 				report.Said(e, 1))
 		}

@@ -180,7 +180,9 @@ func (t trial) declared(c record.Condition) map[string]bool {
 
 // execute launches the program once and drives it to its end. Metrics that are not among
 // those to be recorded are dropped: nil drops all.
-func (t trial) execute(ctx context.Context, b lab.Bench, params workload.Params, edits platform.Edits, env []string, metrics map[string]bool) (r *running, err error) {
+func (t trial) execute(
+	ctx context.Context, b lab.Bench, params workload.Params, edits platform.Edits, env []string, metrics map[string]bool,
+) (r *running, err error) {
 	program, err := t.program.Program(params)
 	if err != nil {
 		return nil, err
@@ -200,7 +202,9 @@ func (t trial) execute(ctx context.Context, b lab.Bench, params workload.Params,
 	return r, t.program.Drive(ctx, r)
 }
 
-func (t trial) launch(ctx context.Context, b lab.Bench, program workload.Program, edits platform.Edits, env []string, r *running) (platform.Instance, error) {
+func (t trial) launch(
+	ctx context.Context, b lab.Bench, program workload.Program, edits platform.Edits, env []string, r *running,
+) (platform.Instance, error) {
 	c := b.Condition()
 	inst, err := b.Platform().Launch(ctx, platform.Spec{
 		Name: b.Name(), Image: b.Image(), Args: program.Args, Env: append(slices.Clone(program.Env), env...), Dir: program.Dir,

@@ -38,7 +38,9 @@ type Whole struct {
 // LookAtAll takes a census of containers and finds what they hold twice. Where read is true,
 // it reads a sample of their anonymous memory, and the bytes of files that are in several
 // images. Nothing is written.
-func LookAtAll(ctx context.Context, taker pagetable.Taker, containers []container.Container, read bool, notes []string) (w *Whole, err error) {
+func LookAtAll(
+	ctx context.Context, taker pagetable.Taker, containers []container.Container, read bool, notes []string,
+) (w *Whole, err error) {
 	began := time.Now()
 	found, l, err := take(ctx, taker, containers, notes)
 	if err != nil {

@@ -45,5 +45,8 @@ func (l *Live) Document(host record.Host, later *Live) Document {
 }
 
 func (l *Live) census() CensusDocument {
-	return CensusDocument{Taken: l.Taken, Seconds: l.Elapsed.Seconds(), Backend: l.Backend, Changed: l.Changed, Gone: l.Gone, Refused: l.Refused, Count: l.Count}
+	return CensusDocument{
+		Taken: l.Taken, Seconds: l.Elapsed.Seconds(), Backend: l.Backend,
+		Changed: l.Changed, Gone: l.Gone, Refused: l.Refused, Count: l.Count,
+	}
 }

@@ -111,7 +111,9 @@ func costTable(costs []faults.CostOf) report.Table {
 		Columns: []report.Column{{Head: "type"}, {Head: "access"}, {Head: "one fault, ns", Number: true}, {Head: "recorded, ns", Number: true}},
 	}
 	for _, c := range costs {
-		t.Rows = append(t.Rows, []report.Cell{{Text: c.Type.String()}, {Text: c.What}, report.Estimated(c.Nanoseconds, 1), report.Estimated(c.Recorded, 1)})
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: c.Type.String()}, {Text: c.What}, report.Estimated(c.Nanoseconds, 1), report.Estimated(c.Recorded, 1),
+		})
 	}
 	return t
 }

@@ -67,7 +67,9 @@ const (
 // over adds what a verdict rests on: its applications, and where the measurement differs
 // from S1's. A verdict on fewer applications than S1 has of the kind cannot confirm or
 // refute a claim about all of them. One of another kind of measurement is qualified at best.
-func (c verdicts) over(j claim.Judgement, of []subject, blocks int, kind func(application) bool, watched ...func(subject) string) claim.Judgement {
+func (c verdicts) over(
+	j claim.Judgement, of []subject, blocks int, kind func(application) bool, watched ...func(subject) string,
+) claim.Judgement {
 	var stand, apart []string
 	for _, f := range of {
 		if f.standIn != "" {

@@ -65,7 +65,9 @@ func others(c container.Container) ([]int, error) {
 
 // take takes the census. The containers of the Live are those that have
 // processes, in the order of the census' groups.
-func take(ctx context.Context, taker pagetable.Taker, containers []container.Container, notes []string) (*pagetable.Census, *Live, error) {
+func take(
+	ctx context.Context, taker pagetable.Taker, containers []container.Container, notes []string,
+) (*pagetable.Census, *Live, error) {
 	l := &Live{Notes: slices.Clone(notes)}
 	var asked []pagetable.Process
 	for _, c := range containers {

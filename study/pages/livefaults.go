@@ -40,7 +40,9 @@ const bins = 40
 
 // RecordFaults records the page faults of running containers for a while, or
 // until ctx ends, which is no error once something was recorded.
-func RecordFaults(ctx context.Context, containers []container.Container, window time.Duration, notes []string) (r *Recorded, err error) {
+func RecordFaults(
+	ctx context.Context, containers []container.Container, window time.Duration, notes []string,
+) (r *Recorded, err error) {
 	r = &Recorded{Containers: containers, Notes: slices.Clone(notes), Taken: time.Now()}
 	var targets []faults.Target
 	for _, c := range containers {

@@ -42,7 +42,7 @@ func Explain(o Options, d lab.Design) func(record.Run) ([]lab.Group, record.Plan
 			known, before := plan.Layers[layersName(g.Workload)]
 			if !before {
 				var found bool
-				if known, found = dearest(run, g); !found {
+				if known, found = costliest(run, g); !found {
 					continue
 				}
 			}
@@ -57,8 +57,8 @@ func Explain(o Options, d lab.Design) func(record.Run) ([]lab.Group, record.Plan
 	}
 }
 
-// dearest finds the condition of a group that costs most, and the metric.
-func dearest(run record.Run, g lab.Group) (plan record.LayerPlan, found bool) {
+// costliest finds the condition of a group that costs most, and the metric.
+func costliest(run record.Run, g lab.Group) (plan record.LayerPlan, found bool) {
 	level := run.Plan.Level
 	if level == 0 {
 		level = DefaultLevel
