@@ -49,6 +49,7 @@ type page struct {
 	Study     string
 	Version   string
 	Banners   []fact
+	Remarks   []string // what must be known before the figures
 	Facts     []fact
 	Reproduce string
 	Next      []string
@@ -89,6 +90,10 @@ func newPage(s Sheet) page {
 	}
 	for _, f := range s.Facts {
 		name, value := factOf(f)
+		if name == "undecided" || name == "note" {
+			p.Remarks = append(p.Remarks, typeset(capital(value)))
+			continue
+		}
 		p.Facts = append(p.Facts, fact{capital(name), typeset(value)})
 	}
 	for _, item := range s.Weight {
