@@ -17,6 +17,7 @@ type requirement struct {
 	btf      bool   // the kernel describes its types
 	groups   bool   // control groups, of version 1 or 2
 	root     bool
+	swap     bool
 	besides  string // what else, by command or platform
 	without  string // what is left where the kernel is older or has no types
 }
@@ -31,7 +32,7 @@ var requirements = []requirement{
 	{commands: "faults", linux: "6.1", btf: true, root: true},
 	{commands: "gpu", linux: "5.8", groups: true, root: true, besides: "a device of NVIDIA's and its driver; nvcc to build the programs"},
 	{commands: "agent", linux: "5.8", groups: true, root: true},
-	{commands: "annexd", linux: "6.2", btf: true, groups: true, root: true, besides: "swap; the memory controller", without: "from 5.10: memory leaves, and nothing is fetched ahead"},
+	{commands: "annexd", linux: "6.2", btf: true, groups: true, root: true, swap: true, besides: "the memory controller", without: "from 5.10: memory leaves, and nothing is fetched ahead"},
 	{commands: "show, runs, compare, export, import, claims, workloads, doctor"},
 }
 
@@ -50,7 +51,15 @@ func (r requirement) lacks(h host.Facts, root, btf bool) []string {
 	if r.groups && h.Cgroup == "none" {
 		lacking = append(lacking, "control groups")
 	}
+	if r.swap && h.Swap == 0 {
+		lacking = append(lacking, "swap")
+	}
 	return lacking
+}
+
+// partly tells whether the kernel is what keeps a command from all that it does.
+func (r requirement) partly(h host.Facts, btf bool) bool {
+	return r.linux != "" && older(h.Kernel, r.linux) || r.btf && !btf
 }
 
 // older tells whether a kernel's release comes before a version; one that cannot be read does not.
@@ -76,7 +85,7 @@ func majorMinor(release string) (v [2]int, ok bool) {
 // Requirements is the table of what commands require, in Markdown.
 func Requirements() string {
 	var text strings.Builder
-	text.WriteString("| command | Linux | kernel types (BTF) | control groups | user | besides | without the kernel's part |\n|---|---|---|---|---|---|---|\n")
+	text.WriteString("| command | Linux | kernel types (BTF) | control groups | user | besides | on an older kernel |\n|---|---|---|---|---|---|---|\n")
 	yes := func(b bool, text string) string {
 		if b {
 			return text
@@ -85,7 +94,7 @@ func Requirements() string {
 	}
 	for _, r := range requirements {
 		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %s |\n", r.commands, r.linux,
-			yes(r.btf, "yes"), yes(r.groups, "version 1 or 2"), yes(r.root, "root"), r.besides, r.without)
+			yes(r.btf, "yes"), yes(r.groups, "version 1 or 2"), yes(r.root, "root"), strings.TrimPrefix(yes(r.swap, "; swap")+"; "+r.besides, "; "), r.without)
 	}
 	return text.String()
 }
@@ -100,8 +109,8 @@ func (r requirement) answer(h host.Facts) answer {
 	}
 	if !a.OK {
 		a.Detail, a.Mend = "", "requires "+strings.Join(lacking, ", ")
-		if r.without != "" {
-			a.Mend += "; without the kernel's part: " + r.without
+		if r.without != "" && r.partly(h, err == nil) {
+			a.Mend += "; on this kernel: " + r.without
 		}
 	}
 	return a
