@@ -115,7 +115,7 @@ make_deb() {
 	cat >"$scratch/DEBIAN/postrm" <<-'END'
 		#!/bin/sh
 		set -e
-		if [ "$1" = purge ]; then rm -rf --one-file-system /var/lib/tare /etc/annex; fi
+		if [ "$1" = purge ]; then rm -rf --one-file-system /var/lib/tare /var/lib/annex /var/log/annex /etc/annex; fi
 		if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
 	END
 	chmod 755 "$scratch"/DEBIAN/{postinst,prerm,postrm}
