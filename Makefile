@@ -112,9 +112,13 @@ words: ## words of documentation that are written by hand, by page
 # PREFIX is where programs are installed to; DESTDIR goes before it, for packages.
 PREFIX ?= /usr/local
 
+# Manual pages and packages have the date of the last commit, so that the same source makes the
+# same files.
+MADE = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 0)
+
 .PHONY: install
 install: build ## programs, manual pages, completions and annexd's unit into PREFIX (/usr/local)
-	$(GO) run ./cli/reference -version $(VERSION) -man bin/man -completions bin/completions
+	$(MADE) $(GO) run ./cli/reference -version $(VERSION) -man bin/man -completions bin/completions
 	scripts/package.sh install "$(DESTDIR)" "$(PREFIX)" bin
 
 .PHONY: uninstall
@@ -129,12 +133,12 @@ dist: go
 	rm -rf dist
 	for arch in $(ARCHITECTURES); do \
 		GOOS=linux GOARCH=$$arch $(GO) $(BUILD) -o dist/$$arch/ ./cmd/...; \
-		$(GO) run ./cli/reference -version $(VERSION) -man dist/$$arch/man -completions dist/$$arch/completions; \
+		$(MADE) $(GO) run ./cli/reference -version $(VERSION) -man dist/$$arch/man -completions dist/$$arch/completions; \
 	done
 
 .PHONY: deb
 deb: dist ## dist/tare_VERSION_ARCH.deb, for amd64 and arm64
-	for arch in $(ARCHITECTURES); do scripts/package.sh deb $(VERSION) $$arch dist/$$arch dist; done
+	for arch in $(ARCHITECTURES); do $(MADE) scripts/package.sh deb $(VERSION) $$arch dist/$$arch dist; done
 
 .PHONY: tarball
 tarball: dist ## dist/tare-VERSION-linux-ARCH.tar.gz, for amd64 and arm64

@@ -33,12 +33,25 @@ func wholeHelp(args []string) (rest []string, whole bool) {
 	if end := slices.Index(args, "--"); end >= 0 {
 		flags = args[:end]
 	}
-	asks := slices.Contains(flags, "--help") || slices.Contains(flags, "-h") || len(flags) > 0 && flags[0] == "help"
+	asks := slices.Contains(flags, "--help") || slices.Contains(flags, "-h") || firstWord(flags) == "help"
 	if !asks || !slices.Contains(flags, "--all") {
 		return args, false
 	}
 	rest = slices.DeleteFunc(slices.Clone(flags), func(arg string) bool { return arg == "--all" })
 	return append(rest, args[len(flags):]...), true
+}
+
+// firstWord is the first argument that is neither a flag of the program nor the value of one.
+func firstWord(args []string) string {
+	for i := 0; i < len(args); i++ {
+		if !strings.HasPrefix(args[i], "-") {
+			return args[i]
+		}
+		if !strings.Contains(args[i], "=") {
+			i++
+		}
+	}
+	return ""
 }
 
 // help prints the short help of commands: examples first, and the flags that most users need. With
@@ -49,7 +62,11 @@ func help(whole bool) func(*cobra.Command, []string) {
 
 // Help is the whole help of a command.
 func Help(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		cmd.Version = Version()
+	}
 	cmd.InitDefaultHelpFlag()
+	cmd.InitDefaultVersionFlag()
 	return helpText(cmd, true)
 }
 

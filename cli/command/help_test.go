@@ -13,6 +13,7 @@ import (
 // tool is a program with a command that marks one of its two flags.
 func tool() *cobra.Command {
 	root := &cobra.Command{Use: "tool", Short: "A tool", RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	root.PersistentFlags().String("home", "", "where")
 	root.AddGroup(&cobra.Group{ID: "g", Title: "Group:"})
 	sub := &cobra.Command{Use: "do", Short: "Do it", Long: "How it is done.", Example: "  tool do --often 2", GroupID: "g",
 		RunE: func(*cobra.Command, []string) error { return nil }}
@@ -32,6 +33,7 @@ func TestHelp(t *testing.T) {
 	}{
 		{"tool do --help", []string{"Do it\n", "Examples:\n  tool do --often 2", "--often N", "All of 2 flags, and how it works:\n  tool do --help --all"}, []string{"--rare", "How it is done"}},
 		{"tool do --help --all", []string{"How it is done.", "--often N", "--rare TEXT"}, []string{"All of"}},
+		{"tool --home x help do --all", []string{"How it is done.", "--rare TEXT"}, nil},
 		{"tool help do --all", []string{"How it is done.", "--rare TEXT"}, nil},
 		{"tool plain -h", []string{"Long.", "--all"}, []string{"All of"}},
 		{"tool --help", []string{"Group:\n  do", "More commands:", "plain"}, nil},

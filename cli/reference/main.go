@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -84,8 +83,9 @@ func write(program *cobra.Command, docs, manuals, completions, version string) e
 		if name == "annexd" {
 			section = "8"
 		}
-		// The date would differ at each build.
-		header := &doc.GenManHeader{Section: section, Source: strings.TrimSpace("tare " + version), Manual: "tare", Date: &time.Time{}}
+		program.DisableAutoGenTag = true
+		// The date is SOURCE_DATE_EPOCH, where that is set.
+		header := &doc.GenManHeader{Section: section, Source: strings.TrimSpace("tare " + version), Manual: "tare"}
 		return doc.GenManTree(program, header, manuals)
 	}
 	return nil
