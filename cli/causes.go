@@ -145,8 +145,5 @@ func (a *app) showCauses(f *causesFlags, watched *offcpu.Watched) error {
 	here := hostRecord(host.Read("/"))
 	sheet := watched.Sheet(here)
 	sheet.Command = strings.Join(a.args, " ")
-	for i, command := range sheet.Next {
-		sheet.Next[i] = a.again(command)[0]
-	}
 	return a.presentLive("causes", sheet, watched.Document(here), f.out, f.json)
 }

@@ -299,7 +299,9 @@ func (a *app) again(commands ...string) []string {
 		home = "'" + strings.ReplaceAll(home, "'", `'\''`) + "'"
 	}
 	for i, c := range commands {
-		commands[i] = "tare --home " + home + strings.TrimPrefix(c, "tare")
+		if rest, ours := strings.CutPrefix(c, "tare "); ours {
+			commands[i] = "tare --home " + home + " " + rest
+		}
 	}
 	return commands
 }

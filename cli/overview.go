@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -28,7 +29,10 @@ type situation struct {
 }
 
 // A step is a command and what it answers.
-type step struct{ command, answers string }
+type step struct {
+	command, answers string
+	root             bool // it requires root
+}
 
 // overview prints what tare is for, this host, and three commands to go on with. It changes nothing.
 func (a *app) overview(ctx context.Context) error {
@@ -65,8 +69,14 @@ func (a *app) overview(ctx context.Context) error {
 		terminal.Fprintf(a.out, "%-11s%s\n", r[0], r[1])
 	}
 	terminal.Fprintf(a.out, "\nNext:\n")
+	// sudo does not pass the variable on.
+	from := &app{home: cmp.Or(a.home, os.Getenv("TARE_HOME"))}
 	for _, step := range s.next() {
-		terminal.Fprintf(a.out, "  %s\n      %s\n", step.command, step.answers)
+		command := from.again(step.command)[0]
+		if step.root && !s.root {
+			command = "sudo " + command
+		}
+		terminal.Fprintf(a.out, "  %s\n      %s\n", command, step.answers)
 	}
 	terminal.Fprintf(a.out, "\ntare --help lists all commands.\n")
 	return nil
@@ -85,10 +95,7 @@ func (a *app) lastRun() (any bool, stopped string) {
 	if err != nil {
 		return false, ""
 	}
-	if _, err := os.Stat(filepath.Join(dir, storeFile)); err != nil {
-		return false, ""
-	}
-	store, err := a.openStore()
+	store, err := record.OpenReadOnly(filepath.Join(dir, storeFile)) // which migrates nothing
 	if err != nil {
 		return false, ""
 	}
@@ -107,10 +114,6 @@ func (a *app) lastRun() (any bool, stopped string) {
 
 // next are the three commands to go on with.
 func (s situation) next() []step {
-	sudo := "sudo "
-	if s.root {
-		sudo = ""
-	}
 	engine := "docker"
 	if !slices.Contains(s.platforms, engine) {
 		if i := slices.IndexFunc(s.platforms, func(p string) bool { return strings.HasPrefix(p, "oci:") }); i >= 0 {
@@ -119,18 +122,18 @@ func (s situation) next() []step {
 	}
 	var steps []step
 	if s.stopped != "" {
-		steps = append(steps, step{sudo + "tare resume " + s.stopped, "finish the run that was stopped"})
+		steps = append(steps, step{"tare resume " + s.stopped, "finish the run that was stopped", true})
 	}
 	if !s.runs {
-		steps = append(steps, step{sudo + "tare doctor", "what can be measured here, what is missing, and how quiet this host is"},
-			step{sudo + "tare weigh redis --quick", "what containers cost redis here, in about a minute"})
+		steps = append(steps, step{"tare doctor", "what can be measured here, what is missing, and how quiet this host is", true},
+			step{"tare weigh redis --quick", "what containers cost redis here, in about a minute", true})
 	} else if s.stopped == "" {
-		steps = append(steps, step{"tare show", "what the last run came to"})
+		steps = append(steps, step{"tare show", "what the last run came to", false})
 	}
-	steps = append(steps, step{fmt.Sprintf("%stare weigh --image IMAGE --platform bare,%s -- COMMAND", sudo, engine), "what the container costs a program of yours"})
+	steps = append(steps, step{"tare weigh --image IMAGE --platform bare," + engine + " -- COMMAND", "what the container costs a program of yours", true})
 	if s.running != "" {
-		steps = append(steps, step{sudo + "tare causes " + s.running, "what keeps a container that runs off its CPUs"})
+		steps = append(steps, step{"tare causes " + s.running, "what keeps a container that runs off its CPUs", true})
 	}
-	steps = append(steps, step{"tare claims", "what five published studies say of containers, and what this host shows"})
+	steps = append(steps, step{"tare claims", "what five published studies say of containers, and what this host shows", false})
 	return steps[:3]
 }

@@ -269,11 +269,6 @@ func (a *app) showPlace(f *placeFlags, watched *place.Watched, proposal *place.P
 	here := hostRecord(host.Read("/"))
 	sheet := place.Sheet(watched, proposal, applied, here)
 	sheet.Command = strings.Join(a.args, " ")
-	for i, command := range sheet.Next {
-		if strings.HasPrefix(command, "tare ") { // and not the engine's
-			sheet.Next[i] = a.again(command)[0]
-		}
-	}
 	return a.presentLive("place", sheet, place.NewDocument(watched, proposal, applied, here), f.out, f.json)
 }
 

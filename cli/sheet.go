@@ -116,6 +116,7 @@ func (a *app) showSheet(run record.Run, html string, all bool) error {
 // presentLive shows what was seen of the host as it is, and writes its JSON, and its page
 // into a directory where one was named.
 func (a *app) presentLive(name string, sheet report.Sheet, document any, dir, jsonPath string) error {
+	sheet.Next = a.again(sheet.Next...)
 	if jsonPath != "" {
 		if err := a.emitJSON(jsonPath, document); err != nil {
 			return err
