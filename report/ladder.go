@@ -117,13 +117,13 @@ func isQuantile(run record.Run, condition, metric string) bool {
 	return false
 }
 
-// ladderTable shows what each rung adds.
+// ladderTable shows what each rung changes.
 func ladderTable(rungs []Rung, of string, m overhead.MetricReport, level float64) Table {
 	t := Table{Title: of + title(m) + ", each rung against the one before",
-		Columns: []Column{{Head: "rung"}, {Head: "adds, %", Number: true}, {Head: levelText(level), Number: true}, {Head: "against", Optional: true}}}
+		Columns: []Column{{Head: "rung"}, {Head: "change, %", Number: true}, {Head: levelText(level), Number: true}, {Head: "against", Optional: true}}}
 	var notes []string
 	for _, r := range rungs {
-		figure, span := changeCells(r.Percent, r.PercentLow, r.PercentHigh)
+		figure, span := changeCells(natural(m.HigherIsBetter, r.Percent, r.PercentLow, r.PercentHigh))
 		if span.Text == "" {
 			figure = Cell{}
 			notes = append(notes, label(r.Row)+": no figure: "+r.Reason+".")

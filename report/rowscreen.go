@@ -367,6 +367,9 @@ func (s *screen) tableRow(cols []sheetColumn, r int, below bool) {
 				text += " (" + detail + ")"
 			}
 			lines[i] = wrap(text, c.width)
+			if c.first {
+				lines[i] = hung(lines[i], c.width)
+			}
 		}
 		height = max(height, len(lines[i]))
 	}
@@ -381,6 +384,29 @@ func (s *screen) tableRow(cols []sheetColumn, r int, below bool) {
 			return lines[i][l], cols[i].styles[r]
 		})
 	}
+}
+
+// hung indents all lines of a row's name but the first, so that none looks like a row of its own.
+// A word that was broken stays as it is.
+func hung(lines []string, width int) []string {
+	const indent = 2
+	var rest []string
+	for _, line := range lines[1:] {
+		if columns(line) > width-indent {
+			rest = wrap(strings.Join(lines[1:], " "), width-indent)
+			break
+		}
+		rest = append(rest, line)
+	}
+	for i, line := range lines[:len(lines)-1] {
+		if next, _, _ := strings.Cut(lines[i+1], " "); columns(line)+1+columns(next) <= width {
+			return lines // a word was broken here
+		}
+	}
+	for i := range rest {
+		rest[i] = strings.Repeat(" ", indent) + rest[i]
+	}
+	return append(lines[:1:1], rest...)
 }
 
 // row writes one line of columns.

@@ -33,7 +33,7 @@ func WeighSheet(run record.Run, rep overhead.Report) Sheet {
 	s.Facts = append(s.Facts, HostFact(run.Host),
 		fmt.Sprintf("%s, seed %d", orElse(TimeFact(run), "time: not recorded"), run.Seed))
 	if undecided(rep) {
-		s.Facts = append(s.Facts, "undecided: no comparison is decided yet. Name fewer conditions (--platform bare,docker), or allow more time (--budget 10m)")
+		s.Facts = append(s.Facts, "undecided: "+toDecide(run, rep))
 	}
 	for _, n := range run.Plan.Notes {
 		s.Facts = append(s.Facts, "note: "+n)
@@ -60,6 +60,24 @@ func undecided(rep overhead.Report) bool {
 		}
 	}
 	return any
+}
+
+// toDecide says what would decide a run of which nothing is decided.
+func toDecide(run record.Run, rep overhead.Report) string {
+	text := "no comparison is decided yet. Allow more time"
+	if run.Plan.Budget > 0 {
+		text += " (this run had --budget " + run.Plan.Budget.String() + ")"
+	}
+	most := 0
+	for _, g := range rep.Groups {
+		for _, m := range g.Primaries() {
+			most = max(most, len(m.Rows)-1)
+		}
+	}
+	if most > 1 {
+		text += fmt.Sprintf(", or name fewer conditions than %d beside the baseline", most)
+	}
+	return text + ". The lines below a table say how much would decide it."
 }
 
 // InterimSheet is a short sheet of a run that goes on, without verdicts; it has no parts
