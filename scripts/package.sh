@@ -68,6 +68,7 @@ uninstall_files() {
 debian_version() {
 	local version=${1#v}
 	[[ $version == [0-9]* && $version == *.* ]] || version="0~git.$version"
+	version=$(sed -E 's/-(alpha|beta|rc)/~\1/' <<<"$version") # which come before their release
 	echo "${version//-/+}"
 }
 
@@ -75,6 +76,7 @@ make_deb() {
 	local version arch=$2 binaries=$3 out=$4
 	version=$(debian_version "$1")
 	scratch=$(mktemp -d)
+	chmod 755 "$scratch"
 	install_files "$scratch" /usr "$binaries"
 	mkdir "$scratch/DEBIAN"
 	cat >"$scratch/DEBIAN/control" <<-END
@@ -115,7 +117,13 @@ make_deb() {
 	cat >"$scratch/DEBIAN/postrm" <<-'END'
 		#!/bin/sh
 		set -e
-		if [ "$1" = purge ]; then rm -rf --one-file-system /var/lib/tare /var/lib/annex /var/log/annex /etc/annex; fi
+		if [ "$1" = purge ]; then
+			for dir in /var/lib/tare /var/lib/annex /var/log/annex /etc/annex; do
+				[ -d "$dir" ] || continue
+				find "$dir" -xdev -mindepth 1 -delete || true
+				rmdir "$dir" 2>/dev/null || true # it stays where a file system is mounted there
+			done
+		fi
 		if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
 	END
 	chmod 755 "$scratch"/DEBIAN/{postinst,prerm,postrm}

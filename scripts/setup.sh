@@ -112,7 +112,7 @@ missing_packages() {
 
 # install STEP PACKAGE... installs packages, or says in one line why it cannot.
 install() {
-	local step=$1
+	local step=$1 package lacking=()
 	shift
 	if ! have apt-get; then
 		lack "$step: no apt-get here; install what your distribution calls: $*"
@@ -123,6 +123,10 @@ install() {
 		return
 	fi
 	say "$step: installing $*"
+	# What is there already is not to be taken away again.
+	for package; do
+		dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q ' installed$' || lacking+=("$package")
+	done
 	scratch=$(mktemp)
 	export DEBIAN_FRONTEND=noninteractive
 	# Lists first: a minimal image has none, and stale ones name files that
@@ -135,7 +139,7 @@ install() {
 	discard "$scratch"
 	hash -r
 	mkdir -p "$cache"
-	printf '%s\n' "$@" >>"$installed"
+	[[ ${#lacking[@]} -eq 0 ]] || printf '%s\n' "${lacking[@]}" >>"$installed"
 }
 
 step_packages() {
