@@ -64,6 +64,32 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// That nothing changes is never said: of too few sweeps, and where figures are worse without a place
+// where that begins, the place is unknown.
+func TestPanelsClaimNoMoreThanIsKnown(t *testing.T) {
+	never := truth{noise: 0.02}
+	few := withOrder(Continuous, 3, file(s3))
+	few.numbers = []int{1, 13, 25}
+	for _, c := range []struct {
+		name, want string
+		run        made
+	}{
+		{"as S3", "Beyond 13 idle neighbours", withOrder(Continuous, 3, file(s3))},
+		{"nothing", "No place was found where throughput changes.", withOrder(Continuous, 3, file(never))},
+		{"one sweep", "Where throughput begins to change is unknown.", withOrder(Interleaved, 1, file(never))},
+		{"few numbers", "Where throughput begins to change is unknown.", few},
+	} {
+		run := c.run.run(t)
+		all := text(t, Study.Sheet(run, attachmentsOf(run), nil))
+		if !strings.Contains(all, c.want) {
+			t.Errorf("%s: the page does not say %q", c.name, c.want)
+		}
+		if strings.Contains(all, "does not change") {
+			t.Errorf("%s: the page says that something does not change", c.name)
+		}
+	}
+}
+
 // The page says what S3's four panels show, where the cliff is, and what is absent.
 func TestSheet(t *testing.T) {
 	thrashes := s3

@@ -76,12 +76,16 @@ func (r reading) drawn(base arm) []arm {
 
 // shows says in a sentence what the first line of a chart does. Upright lines mark the others.
 func (r reading) shows(arms []arm, figure string, of func(arm) cliff, change func(cliff) string) string {
-	text, on := "No change of "+figure+" was found", ""
+	lead, on := arms[0], ""
 	if len(arms) > 1 {
-		on = " on " + arms[0].policy
+		on = " on " + lead.policy
 	}
-	if c := of(arms[0]); c.found() {
-		text = fmt.Sprintf("Beyond %s, %s", r.upTo(arms[0], c), change(c))
+	text := "No place was found where " + figure + " changes"
+	switch c := of(lead); {
+	case c.found():
+		text = fmt.Sprintf("Beyond %s, %s", r.upTo(lead, c), change(c))
+	case len(lead.numbers) < 2, len(lead.sweeps) < fewestForInterval, r.worse(lead) != "":
+		text = "Where " + figure + " begins to change is unknown"
 	}
 	return text + on + "."
 }

@@ -106,15 +106,8 @@ func (r reading) withoutIntervals(a arm, reach string) string {
 	if math.IsNaN(rate) || math.IsNaN(tail) || a.settled() == a.first() {
 		return fmt.Sprintf("The effect of idle neighbours on %s is unknown up to %s. %s", a.critical(), reach, only)
 	}
-	same := func(ratio float64) bool { return math.Abs(ratio-1) <= r.Report.SmallestEffect }
-	p99, throughput := fmt.Sprintf("is %.2g times as long", tail), fmt.Sprintf("throughput is %.2f times as high", rate)
-	if same(tail) {
-		p99 = "does not change"
-	}
-	if same(rate) {
-		throughput = "throughput does not change"
-	}
-	return fmt.Sprintf("With %s, compared with %d, %s's p99 %s; %s. %s", reach, a.first(), a.critical(), p99, throughput, only)
+	return fmt.Sprintf("With %s, compared with %d, %s's p99 is %.2g times as long; throughput is %.2f times as high. %s",
+		reach, a.first(), a.critical(), tail, rate, only)
 }
 
 // worse says which figures are significantly worse at the greatest number that every sweep

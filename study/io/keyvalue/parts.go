@@ -53,19 +53,27 @@ func Answer(run record.Run) string {
 	return strings.Join(text, " ")
 }
 
-// atHighest says what places lose at the highest rate, and whether that is significant.
+// atHighest says what places lose at their highest rates: those that lose significantly, and apart
+// from them the others.
 func (r reading) atHighest(places side) string {
-	verb := "shows no significant loss of"
-	var losses []string
+	var lose, rest []string
 	for _, g := range places {
+		text := fmt.Sprintf("%s %s at %s requests/s", named(g.spot, r.memory), place.Percent(g.fastLoss, 100),
+			thousands(r.rate(g.fast, g.fast.base).Value))
 		if g.fastLoss.Interval.Low > 0 {
-			verb = "loses"
+			lose = append(lose, text)
+		} else {
+			rest = append(rest, text)
 		}
-		losses = append(losses, named(g.spot, r.memory)+" "+place.Percent(g.fastLoss, 100))
 	}
-	fast := places[0].fast
-	return fmt.Sprintf("At %s requests/s Redis %s throughput in a container: %s.",
-		thousands(r.rate(fast, fast.base).Value), verb, strings.Join(losses, "; "))
+	var sentences []string
+	if len(lose) > 0 {
+		sentences = append(sentences, "Redis loses throughput in a container: "+strings.Join(lose, "; ")+".")
+	}
+	if len(rest) > 0 {
+		sentences = append(sentences, "No significant loss was found: "+strings.Join(rest, "; ")+".")
+	}
+	return strings.Join(sentences, " ")
 }
 
 // losing says what a place loses at the lowest and at the highest rate.

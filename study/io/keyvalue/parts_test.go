@@ -133,7 +133,7 @@ func TestModelsAreTestedOnWhatTheyHaveNotSeen(t *testing.T) {
 
 func TestAnswer(t *testing.T) {
 	text := Answer(likeRun(t))
-	for _, want := range []string{" requests/s Redis loses throughput in a container: layer ", "; layer, bridge ", "On the bridge the network accounts for "} {
+	for _, want := range []string{"Redis loses throughput in a container: layer ", " requests/s; layer, bridge ", "On the bridge the network accounts for "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q does not say %q", text, want)
 		}

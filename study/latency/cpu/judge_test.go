@@ -12,6 +12,7 @@ import (
 	"tare/load"
 	"tare/platform"
 	"tare/record"
+	"tare/stats"
 	"tare/study/kit"
 	"tare/study/latency/service"
 	"tare/workload"
@@ -392,5 +393,18 @@ func TestAnswerOfANeighbourAlone(t *testing.T) {
 	m.condition(Neighbour, "shared by shares", false, granted{}, map[string]string{factorGranted: byShares, factorBeside: besideMatrix}, figures{latency: 2000, tail: 9900})
 	if a := Answer(m.run); !strings.Contains(a, "neighbour of equal shares") {
 		t.Errorf("answer: %s", a)
+	}
+}
+
+// A difference whose interval holds 0 is not said to be none.
+func TestLater(t *testing.T) {
+	for want, d := range map[string]stats.Estimate{
+		"not significantly later (-20 to 60 us)": {Value: 20, Interval: stats.Interval{Low: -20, High: 60}, N: 8},
+		"30 (20 to 40) us later":                {Value: 30, Interval: stats.Interval{Low: 20, High: 40}, N: 8},
+		"30 (20 to 40) us earlier":              {Value: -30, Interval: stats.Interval{Low: -40, High: -20}, N: 8},
+	} {
+		if got := later(d); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -59,7 +59,7 @@ func Answer(run record.Run) string {
 // later writes a difference of latency in microseconds.
 func later(d stats.Estimate) string {
 	if d.Known() && !d.ToldFrom(0) {
-		return "no later (" + report.Estimated(d, 1).Detail + " us)"
+		return "not significantly later (" + report.Estimated(d, 1).Detail + " us)"
 	}
 	if d.Value < 0 {
 		d.Value, d.Interval.Low, d.Interval.High = -d.Value, -d.Interval.High, -d.Interval.Low
