@@ -238,7 +238,11 @@ func TestTwoVersionsInOneRun(t *testing.T) {
 		}
 		return code, out, d
 	}
+	// One interval in twenty excludes what is true. Two in a row hardly ever do.
 	code, out, d := weigh(before, again)
+	if code == exitThreshold {
+		code, out, d = weigh(before, again)
+	}
 	if code == exitThreshold || code != exitSuccess && code != exitInconclusive || d.Analysis.Threshold == nil || d.Analysis.Threshold.Status == overhead.Exceeded {
 		t.Errorf("a version against its copy: %d\n%s", code, out)
 	}
