@@ -43,7 +43,7 @@ Stacks are walked at every switch. That slows down a program that switches hundr
 thousands of times per second: --no-stacks leaves them out. The result includes the
 CPU time of the probe itself. --out writes a page with a flame graph of the time off
 the CPU, blocked and waiting in different colours.`,
-		Example: `  tare causes pid:1 --duration 2s
+		Example: `  tare causes pid:1 --for 2s
   tare causes web --out reports
   tare causes --cgroup /sys/fs/cgroup/cpu/docker --no-stacks --json -`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -58,7 +58,7 @@ the CPU, blocked and waiting in different colours.`,
 	flags.SortFlags = false
 	flags.IntVar(&f.pid, "pid", 0, "a process, with its descendants, in place of a container")
 	flags.StringVar(&f.cgroup, "cgroup", "", "a control group with all below it, by its directory or path, in place of a container")
-	flags.DurationVar(&f.span, "duration", 10*time.Second, "how long to watch")
+	flags.DurationVar(&f.span, "for", 10*time.Second, "how long to watch")
 	flags.BoolVar(&f.noStacks, "no-stacks", false, "do not record stacks")
 	flags.StringVar(&f.out, "out", "", "directory for an HTML report with the flame graph (default: none)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
@@ -104,7 +104,7 @@ func (a *app) runCauses(cmd *cobra.Command, f *causesFlags, args []string) error
 		return err
 	}
 	if f.span < offcpu.Shortest || f.span > offcpu.Longest {
-		return usageError("--duration %v: want %v to %v", f.span, offcpu.Shortest, offcpu.Longest)
+		return usageError("--for %v: want %v to %v", f.span, offcpu.Shortest, offcpu.Longest)
 	}
 	if os.Geteuid() != 0 {
 		return withCode(exitHost, errors.New("watching other processes requires root (CAP_BPF, CAP_PERFMON): run it with sudo"))

@@ -31,7 +31,7 @@ func TestCausesOfASleeper(t *testing.T) {
 		_ = sleeper.Wait()
 	})
 	pages := filepath.Join(t.TempDir(), "pages")
-	code, stdout, stderr := tare(t, t.TempDir(), "causes", fmt.Sprintf("pid:%d", sleeper.Process.Pid), "--duration", "500ms", "--json", "-", "--out", pages)
+	code, stdout, stderr := tare(t, t.TempDir(), "causes", fmt.Sprintf("pid:%d", sleeper.Process.Pid), "--for", "500ms", "--json", "-", "--out", pages)
 	if code == exitHost {
 		t.Skip(stderr)
 	}

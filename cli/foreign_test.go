@@ -120,7 +120,7 @@ func TestProcessesWithOddNames(t *testing.T) {
 		t.Cleanup(func() { _ = odd.Process.Kill(); _ = odd.Wait() })
 		all = append(all, fmt.Sprintf("pid:%d", odd.Process.Pid))
 	}
-	for _, args := range [][]string{{"pages"}, {"faults", "--for", "200ms"}, {"causes", "--duration", "200ms"}} {
+	for _, args := range [][]string{{"pages"}, {"faults", "--for", "200ms"}, {"causes", "--for", "200ms"}} {
 		watched := all
 		if args[0] == "causes" { // of one at a time
 			watched = all[:1]

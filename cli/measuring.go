@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tare/image"
@@ -359,6 +360,9 @@ func weightOf(run record.Run) report.Weight {
 	var cpu []float64
 	launch := map[string][]float64{}
 	var platforms []string
+	toEnd := slices.ContainsFunc(run.Conditions, func(c record.Condition) bool {
+		return slices.ContainsFunc(c.Metrics, func(m workload.Metric) bool { return m.Name == "wall" && m.Primary })
+	})
 	for _, t := range run.Trials {
 		if t.Block == 0 || t.Error != "" {
 			continue
@@ -379,7 +383,11 @@ func weightOf(run record.Run) report.Weight {
 		w = append(w, report.WeightItem{What: "tare itself, while a trial ran, used of one CPU", Unit: "%", Estimate: mean(cpu, run)})
 	}
 	for _, p := range platforms {
-		w = append(w, report.WeightItem{What: "launch on " + p, Unit: "s", Estimate: stats.GeometricMean(launch[p], run.Plan.Level, run.Seed)})
+		what := "launch on " + p
+		if toEnd {
+			what += ", a part of the time to the end"
+		}
+		w = append(w, report.WeightItem{What: what, Unit: "s", Estimate: stats.GeometricMean(launch[p], run.Plan.Level, run.Seed)})
 	}
 	return w
 }

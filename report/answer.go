@@ -520,8 +520,8 @@ func quantity(m overhead.MetricReport) string {
 	if m.Figure == workload.FigureRate && operation != "" && operation != workload.OneRequest {
 		return clean(operation + " throughput")
 	}
-	if m.Figure != "" {
-		return title(m)
+	if t := title(m); t != clean(m.Name) {
+		return t
 	}
 	lower := strings.ToLower(name)
 	has := func(words ...string) bool {

@@ -13,7 +13,7 @@ import (
 )
 
 // title is a metric as headings say it: "CPU time per GET". Metrics that are no figures of
-// slices are called by their names.
+// slices are called by their names, but for those of any program that ends.
 func title(m overhead.MetricReport) string {
 	operation, half := workload.Operation(m.Name, m.Part)
 	of := ""
@@ -32,6 +32,10 @@ func title(m overhead.MetricReport) string {
 		fallthrough
 	case m.Figure == workload.FigureLatency:
 		return clean("p" + strconv.FormatFloat(100*m.Quantile, 'g', -1, 64) + " latency" + of)
+	case m.Name == "wall" && m.Unit == "s":
+		return "time from launch to end"
+	case m.Name == "cpu" && m.Unit == "s":
+		return "CPU time"
 	}
 	return clean(m.Name)
 }

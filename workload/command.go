@@ -55,7 +55,7 @@ func (c command) Summary() string {
 func (c command) Params() []Param                 { return nil }
 func (c command) Source() Source                  { return c.source }
 func (c command) Program(Params) (Program, error) { return c.program, nil }
-func (c command) Metrics(Params) []Metric         { return []Metric{wallMetric(true), cpuMetric()} }
+func (c command) Metrics(Params) []Metric         { return []Metric{wallMetric(true), cpuMetric(true)} }
 func (c command) Drive(ctx context.Context, t Trial) error {
 	exit, err := finish(ctx, t)
 	if err != nil {
@@ -73,6 +73,6 @@ func wallMetric(primary bool) Metric {
 		Doc: "from the request to launch to the program's end"}
 }
 
-func cpuMetric() Metric {
-	return Metric{Name: "cpu", Unit: "s", Better: Lower, Doc: "user and system time of all its processes"}
+func cpuMetric(primary bool) Metric {
+	return Metric{Name: "cpu", Unit: "s", Better: Lower, Primary: primary, Doc: "user and system time of all its processes"}
 }

@@ -164,7 +164,7 @@ func (cuda) Metrics(Params) []Metric {
 		Metric{Name: "from-device-rate", Unit: "B/s", Better: Higher, Doc: "the same of copies from the device"},
 		Metric{Name: "bandwidth", Unit: "B/s", Better: Higher, Doc: "bytes that the algorithm needs over the kernels' time"},
 		Metric{Name: "flops", Unit: "flop/s", Better: Higher, Doc: "floating point operations that the algorithm needs over the kernels' time"},
-		cpuMetric(),
+		cpuMetric(false),
 	)
 }
 

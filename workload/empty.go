@@ -29,7 +29,7 @@ func (empty) Program(p Params) (Program, error) {
 	return program, nil
 }
 
-func (empty) Metrics(Params) []Metric { return []Metric{wallMetric(true), cpuMetric()} }
+func (empty) Metrics(Params) []Metric { return []Metric{wallMetric(true), cpuMetric(false)} }
 
 func (empty) Drive(ctx context.Context, t Trial) error {
 	if t.Params()["until"] != untilExit {

@@ -94,7 +94,7 @@ func (files) Metrics(Params) []Metric {
 		{Name: "time", Unit: "ns", Better: Lower, Primary: true, Doc: "one operation, by the program's own clock: the mean of the middle half"},
 		{Name: "mean", Unit: "ns", Better: Lower, Doc: "one operation, the mean of all"},
 		{Name: "longest", Unit: "ns", Better: Lower, Doc: "the longest of a trial"},
-		wallMetric(false), cpuMetric(),
+		wallMetric(false), cpuMetric(false),
 	}
 }
 

@@ -114,7 +114,7 @@ func (fioCheckpoint) Program(p Params) (Program, error) {
 }
 
 func (fioCheckpoint) Metrics(Params) []Metric {
-	return append(checkpointMetrics(), wallMetric(false), cpuMetric())
+	return append(checkpointMetrics(), wallMetric(false), cpuMetric(false))
 }
 
 func (fioCheckpoint) Drive(ctx context.Context, t Trial) error {

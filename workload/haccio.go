@@ -55,7 +55,7 @@ func (haccio) Metrics(Params) []Metric {
 		Metric{Name: "cached", Unit: "ratio", Better: Lower, Doc: "of the files' pages, how many were in the page cache when reading began"},
 		Metric{Name: "write-span", Unit: "s", Better: Lower, Doc: "from the first rank's beginning to write to the last one's end: longer than write-time where ranks wait for a CPU to begin"},
 		Metric{Name: "read-span", Unit: "s", Better: Lower, Doc: "the same of reading"},
-		wallMetric(false), cpuMetric(),
+		wallMetric(false), cpuMetric(false),
 	)
 }
 

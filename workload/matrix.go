@@ -66,7 +66,7 @@ func (matrix) Metrics(Params) []Metric {
 		quantile("p50", 0.5, false), quantile("p99", 0.99, false),
 		{Name: "multiplication-cpu", Unit: "s", Better: Lower, Doc: "CPU time of a multiplication, by the program's own clock"},
 		wallMetric(false),
-		cpuMetric(),
+		cpuMetric(false),
 	}
 }
 

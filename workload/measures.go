@@ -32,7 +32,7 @@ var builtins = map[string]struct {
 	batch bool // of batch programs; else of our generators
 }{
 	"wall":       {wallMetric(false), true},
-	"cpu":        {cpuMetric(), true},
+	"cpu":        {cpuMetric(false), true},
 	"throughput": {Metric{Unit: "requests/s", Better: Higher, Doc: "requests answered rightly"}, false},
 	"errors":     {Metric{Unit: "requests", Better: Lower, Count: true, Doc: "requests not answered rightly"}, false},
 	"p50":        {latencyMetric(0.5), false},
@@ -112,7 +112,7 @@ func (c *custom) defaultMetrics() error {
 	}
 	for i, name := range names {
 		m := customMetric{Metric: builtins[name].Metric, builtin: name, at: c.at}
-		m.Name, m.Primary = name, i == 0
+		m.Name, m.Primary = name, i == 0 || name == "cpu"
 		c.metrics = append(c.metrics, m)
 	}
 	return nil

@@ -75,7 +75,7 @@ func exchangeMetrics() []Metric {
 		{Name: "communication", Unit: "ratio", Better: Lower, Doc: "of the ranks' time, how much they were in calls of MPI, waiting for each other included"},
 		{Name: "ranks", Unit: "ranks", Better: Higher, Count: true, Doc: "that there were"},
 		{Name: "crowded", Unit: "runs", Better: Lower, Count: true, Doc: "1 where there were more ranks than CPUs, so that those that waited gave way"},
-		wallMetric(false), cpuMetric(),
+		wallMetric(false), cpuMetric(false),
 	}
 }
 

@@ -62,7 +62,7 @@ func (torchStep) Metrics(Params) []Metric {
 		{Name: "import", Unit: "s", Better: Lower, Doc: "from main until PyTorch was imported"},
 		{Name: "start", Unit: "s", Better: Lower, Doc: "making the context, the network and its input"},
 		{Name: "iterate", Unit: "s", Better: Lower, Doc: "all timed steps, as the host saw them"},
-		cpuMetric(),
+		cpuMetric(false),
 	}
 }
 

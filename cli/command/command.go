@@ -78,7 +78,7 @@ func RunTo(ctx context.Context, root *cobra.Command, args []string, stdout, stde
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = Version()
 	root.SetVersionTemplate(root.Name() + " {{.Version}}\n")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &Coded{Usage, FlagError(err)} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &Coded{Usage, FlagError(cmd, err)} })
 	rest, whole := wholeHelp(args[1:])
 	root.SetHelpFunc(help(whole))
 	root.SetArgs(rest)

@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 		{"weigh now x", command.UsageError("no %s", "way"), command.Usage, "weigh: no way\n"},
 		{"weigh now", nil, command.Usage, "weigh: weigh now takes 1 argument, not 0: weigh now THING [flags]\n"},
 		{"weigh now x --times often", nil, command.Usage, "weigh: --times often: want a whole number, such as 5\n"},
-		{"weigh now x --tims 1", nil, command.Usage, "weigh: unknown flag: --tims\n"},
+		{"weigh now x --tims 1", nil, command.Usage, "weigh: unknown flag: --tims (is --times meant?); weigh now --help --all lists its flags\n"},
 		{"weigh nwo", nil, command.Usage, "weigh: unknown command \"nwo\" for \"weigh\""},
 	} {
 		var out, errOut bytes.Buffer
