@@ -116,10 +116,12 @@ containers is changed. A fault costs them a fraction of a microsecond more.
 With --workload, faults is an experiment with copies of the workload on one CPU. It
 records services from their first work on, and functions for their whole life.`,
 		Example: `  tare faults web-1 web-2 --for 10s
+  tare faults --all
   tare faults --workload hashing --param access=sparse --copies 4`,
 		ValidArgsFunction: completeContainers,
 	}
 	f.flagsOf(cmd, 0)
+	cmd.Flags().BoolVar(&f.all, "all", false, "every container on this host")
 	return cmd, f.study(cmd.Name())
 }
 

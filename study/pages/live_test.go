@@ -15,9 +15,11 @@ import (
 
 	"tare/container"
 	"tare/probe"
+	"tare/probe/faults"
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
+	"tare/stats"
 )
 
 func needRoot(t *testing.T) {
@@ -249,4 +251,25 @@ func TestSheetOfARun(t *testing.T) {
 		t.Error("nothing is proposed")
 	}
 	rendered(t, Study.Interim(run))
+}
+
+// The answer sums what the faults took, and leaves the sum out where a type was not timed.
+func TestAnswerOfRecordedFaults(t *testing.T) {
+	count := &FaultCount{User: 3000, Seconds: 2, Typed: true, Types: make([]TypeCount, len(types))}
+	for i := range count.Types {
+		count.Types[i].Type = types[i].String()
+	}
+	count.Types[0].User, count.Types[1].User = 1000, 2000
+	costs := []faults.CostOf{
+		{Type: types[0], Nanoseconds: stats.Estimate{Value: 1000}},
+		{Type: types[1], Nanoseconds: stats.Estimate{Value: 1000}}, {Type: types[1], Nanoseconds: stats.Estimate{Value: 3000}},
+	}
+	r := &Recorded{Containers: make([]container.Container, 2), Count: count, Costs: costs}
+	if text, want := r.Answer(), "They took about 5 ms: 0.25 % of one CPU."; !strings.Contains(text, want) {
+		t.Errorf("%q lacks %q", text, want)
+	}
+	r.Costs = costs[:1]
+	if text := r.Answer(); strings.Contains(text, "took about") {
+		t.Errorf("a type was not timed: %q", text)
+	}
 }

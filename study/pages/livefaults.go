@@ -133,7 +133,25 @@ func (r *Recorded) Answer() string {
 		text += fmt.Sprintf(". On the pages of %s %% of them another container faulted too; with pages of files at any address, %s %%",
 			percentText(float64(c.All.Same), float64(c.All.Faults)), percentText(float64(c.All.Anywhere), float64(c.All.Faults)))
 	}
+	if took, known := timeOf(c, r.Costs); known {
+		text += fmt.Sprintf(". They took about %s ms: %s %% of one CPU",
+			report.Measured(took/1e6).Text, percentText(took/1e9, c.Seconds))
+	}
 	return text + "."
+}
+
+// timeOf is the time that the faults of a recording took, in ns, as far as a fault of their
+// type was timed here: the sum of the column of typesTable.
+func timeOf(f *FaultCount, costs []faults.CostOf) (ns float64, ok bool) {
+	for i, kind := range f.Types[:len(types)] {
+		if each, timed := costOf(costs, types[i]); timed {
+			ns += float64(kind.User) * each
+			ok = true
+		} else if kind.User > 0 {
+			return 0, false
+		}
+	}
+	return ns, ok
 }
 
 // Sheet is the recording's page.
