@@ -265,7 +265,7 @@ func TestAnswerOfRecordedFaults(t *testing.T) {
 		{Type: types[1], Nanoseconds: stats.Estimate{Value: 1000}}, {Type: types[1], Nanoseconds: stats.Estimate{Value: 3000}},
 	}
 	r := &Recorded{Containers: make([]container.Container, 2), Count: count, Costs: costs}
-	if text, want := r.Answer(), "They took about 5 ms: 0.25 % of one CPU."; !strings.Contains(text, want) {
+	if text, want := r.Answer(), "They took about 5.00 ms: 0.25 % of one CPU."; !strings.Contains(text, want) {
 		t.Errorf("%q lacks %q", text, want)
 	}
 	r.Costs = costs[:1]
