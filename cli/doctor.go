@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"text/tabwriter"
 	"time"
 
@@ -91,13 +92,16 @@ type noise struct {
 	LoopAA   float64 `json:"loop_aa"`
 	Loops    int     `json:"loop_n"`
 	Steal    float64 `json:"steal_share"`
+	Foreign  float64 `json:"foreign_share"`
+	Loudest  string  `json:"foreign_most,omitempty"`
 }
 
 func describeNoise(n host.Noise) *noise {
 	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 	return &noise{
 		TimerP50: us(n.Timer.P50), TimerP99: us(n.Timer.P99), TimerMax: us(n.Timer.Max), Sleeps: n.Timer.N,
-		LoopP99: n.Loop.P99, LoopMax: n.Loop.Max, LoopAA: n.Loop.AA, Loops: n.Loop.N, Steal: n.Steal,
+		LoopP99: n.Loop.P99, LoopMax: n.Loop.Max, LoopAA: n.Loop.AA, Loops: n.Loop.N,
+		Steal: n.Steal, Foreign: n.Foreign, Loudest: n.Loudest,
 	}
 }
 
@@ -168,7 +172,19 @@ func (a *app) printDiagnosis(d diagnosis) error {
 		terminal.Fprintf(a.out, "\nNoise\n  timers are late by %.0f us (p50), %.0f us (p99), %.0f us at most, of %d sleeps\n", n.TimerP50, n.TimerP99, n.TimerMax, n.Sleeps)
 		terminal.Fprintf(a.out, "  a short loop takes %.2f %% longer than its median at p99, %.1f %% at most, of %d; A/A: every other run is %.3f %% apart\n",
 			100*(n.LoopP99-1), 100*(n.LoopMax-1), n.Loops, 100*n.LoopAA)
-		terminal.Fprintf(a.out, "  the hypervisor took %.2f %% of the CPU time meanwhile\n", 100*n.Steal)
+		terminal.Fprintf(a.out, "  the hypervisor took %.2f %% of the CPU time meanwhile, other programs %.1f %%\n", 100*n.Steal, 100*n.Foreign)
+		terminal.Fprintf(a.out, "  %s\n", n.judgement())
 	}
 	return nil
+}
+
+// judgement says by the limits of a measurement whether this host is quiet enough for one.
+func (n *noise) judgement() string {
+	switch {
+	case n.Foreign > lab.ForeignLimit:
+		return fmt.Sprintf("busy: more than %.0f %% by others disturbs a measurement. End or wait for what runs (%s most)", 100*lab.ForeignLimit, n.Loudest)
+	case n.Steal > lab.StealLimit:
+		return fmt.Sprintf("busy: more than %.0f %% by the hypervisor disturbs a measurement. Measure at another time, or on another host", 100*lab.StealLimit)
+	}
+	return "quiet: nothing here would disturb a measurement"
 }

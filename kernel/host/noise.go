@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"time"
 
@@ -21,6 +22,9 @@ type Noise struct {
 	// Steal is the share (0 to 1) of the host's CPU time, while the noise was
 	// measured, that its hypervisor gave to others.
 	Steal float64
+	// Foreign is the share that other processes used, and Loudest the command that used most.
+	Foreign float64
+	Loudest string
 }
 
 // Effort is how long to look.
@@ -52,7 +56,8 @@ func MeasureNoise(ctx context.Context, e Effort) (Noise, error) {
 	if err != nil {
 		return n, fmt.Errorf("measure noise: %w", err)
 	}
-	n.Steal = accounting.Between(before, after, 1, nil).Steal
+	beside := accounting.Between(before, after, os.Getpid(), nil)
+	n.Steal, n.Foreign, n.Loudest = beside.Steal, beside.Foreign, beside.Loudest
 	return n, nil
 }
 
