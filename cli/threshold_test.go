@@ -171,7 +171,7 @@ func TestAVersionThatFailsInPart(t *testing.T) {
 	storedTrials(t, home, "weigh-fails", map[string]float64{"bare": 1, "docker": 1}, func(run *record.Run) { run.Plan.FailAbove = 0.05 }, failsInDocker)
 	_, out, _ := tare(t, home, "show", "weigh-fails")
 	hasAll(t, "show", out, []string{
-		"whether docker on app wall is worse by more than the 5 % allowed is inconclusive: 5 of its 10 trials yielded nothing, against 0 of 10 of the baseline."})
+		"whether docker on app's time from launch to end is worse by more than the 5 % allowed is inconclusive: 5 of its 10 trials yielded nothing, against 0 of 10 of the baseline."})
 	store, err := record.Open(filepath.Join(home, storeFile))
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestTwoVersionsInOneRun(t *testing.T) {
 	if code != exitThreshold || d.Analysis.Threshold == nil || d.Analysis.Threshold.Status != overhead.Exceeded {
 		t.Errorf("a slower version: %d, %+v\n%s", code, d.Analysis, out)
 	}
-	hasAll(t, "the screen", out, []string{"image=v2/root on count wall is worse by more than the 5 % allowed"})
+	hasAll(t, "the screen", out, []string{"image=v2/root on count's time from launch to end is worse by more than the 5 % allowed"})
 	shown, out, _ := tare(t, home, "show", d.Run.ID)
 	if shown != exitSuccess {
 		t.Errorf("show: %d", shown)

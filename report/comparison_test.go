@@ -48,7 +48,7 @@ func TestComparisonAnswer(t *testing.T) {
 		{"undecided", comparison(0.05, overhead.Undecided, gain, maybe), "Whether oci:crun on redis get is worse by more than the 5 % allowed is inconclusive: with 10 % allowed for drift, it is between 9 % better and 15 % worse."},
 		{"without a figure", comparison(0.05, overhead.Undecided, gain, absent), "Whether oci:crun on redis get is worse by more than the 5 % allowed is inconclusive: need at least 2 blocks."},
 		{"missing", missing, "Whether anything is worse by more than the 5 % allowed is inconclusive: redis@docker is not in weigh-20260102-150405-7f3a (1 more missing too)."},
-		{"passed", comparison(0.05, overhead.Passed, gain), "Nothing is worse by more than the 5 % allowed: at most oci:runsc on redis get, with 10 % allowed for drift, 10 to 36 % better."},
+		{"passed", comparison(0.05, overhead.Passed, gain), "Nothing is worse by more than the 5 % allowed. The nearest to it is oci:runsc on redis get: with 10 % allowed for drift, 10 to 36 % better."},
 		{"nothing", comparison(0, ""), "No primary metric is in both runs: nothing can be said of what changed."},
 		{"unjudged", unjudged, "No verdict: import-1 was measured elsewhere: measure both."},
 	} {

@@ -12,7 +12,7 @@ import (
 
 // An outcome is one row as a threshold judged it.
 type outcome struct {
-	name   string // "docker on redis get"
+	name   string // "docker on redis's get rate"
 	status overhead.Status
 	// The change in percent with its interval, and that interval as it was judged.
 	percent, low, high    float64
@@ -73,7 +73,7 @@ func thresholdAnswer(t overhead.Threshold, rows []outcome, allowance string) str
 		return text + more(len(undecided)-1, "inconclusive too") + "."
 	case len(passed) > 0:
 		o := passed[0]
-		return "Nothing is " + allowed + ": at most " + o.name + ", " + with + worseText(o.judgedLow, o.judgedHigh) + "."
+		return "Nothing is " + allowed + ". The nearest to it is " + o.name + ": " + with + worseText(o.judgedLow, o.judgedHigh) + "."
 	}
 	return "No primary metric was measured: the threshold of " + ratioText(t.FailAbove) + " % cannot be judged."
 }
@@ -92,7 +92,7 @@ func RunThresholdAnswer(run record.Run, rep overhead.Report) string {
 					continue
 				}
 				o := outcome{
-					name: label(r) + " on " + clean(g.Workload) + " " + clean(m.Name), status: r.Status,
+					name: label(r) + " on " + possessive(clean(g.Workload)) + " " + quantity(m), status: r.Status,
 					percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.PercentLow, judgedHigh: r.PercentHigh, why: reason(r, run), withheld: r.Withheld,
 				}
 				if g.Blocks == 0 && g.Tainted > 0 {

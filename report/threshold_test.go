@@ -1,6 +1,7 @@
 package report
 
 import (
+	"html"
 	"math"
 	"strings"
 	"testing"
@@ -11,9 +12,9 @@ import (
 // A run with a threshold says first how it stands against it, on the screen and the page.
 func TestRunWithAThreshold(t *testing.T) {
 	for status, want := range map[overhead.Status]string{
-		overhead.Exceeded:  "docker network=bridge on redis get is worse by more than the 5 % allowed: by",
-		overhead.Passed:    "Nothing is worse by more than the 5 % allowed: at most docker network=bridge on redis get, ",
-		overhead.Undecided: "Whether docker network=bridge on redis get is worse by more than the 5 % allowed is inconclusive: it exceeds by itself",
+		overhead.Exceeded:  "docker network=bridge on redis's get rate is worse by more than the 5 % allowed: by",
+		overhead.Passed:    "Nothing is worse by more than the 5 % allowed. The nearest to it is docker network=bridge on redis's get rate: ",
+		overhead.Undecided: "Whether docker network=bridge on redis's get rate is worse by more than the 5 % allowed is inconclusive: it exceeds by itself",
 	} {
 		b := redis()
 		run, rep := b.run, b.rep
@@ -32,7 +33,7 @@ func TestRunWithAThreshold(t *testing.T) {
 		if text := strings.Join(strings.Fields(screen), " "); !strings.HasPrefix(text, "tare weigh: redis "+want) || !strings.Contains(text, "threshold "+string(status)) {
 			t.Errorf("%s: the screen is\n%s", status, screen)
 		}
-		if text := strings.ReplaceAll(page, "\u00a0", " "); !strings.Contains(text, want) {
+		if text := strings.ReplaceAll(html.UnescapeString(page), "\u00a0", " "); !strings.Contains(text, want) {
 			t.Errorf("%s: the page does not say %q", status, want)
 		}
 		for _, l := range strings.Split(screen, "\n") {
@@ -47,8 +48,8 @@ func TestRunWithAThreshold(t *testing.T) {
 		"6 of its 12 trials yielded nothing.": {percent: 1, judgedLow: 0, judgedHigh: 2, withheld: "6 of its 12 trials yielded nothing"},
 		"too few blocks.":                     {percent: 7, judgedLow: math.NaN(), judgedHigh: math.NaN(), why: "too few blocks"},
 	} {
-		o.name, o.status = "docker on redis get", overhead.Undecided
-		want = "Whether docker on redis get is worse by more than the 5 % allowed is inconclusive: " + want
+		o.name, o.status = "docker on redis's get rate", overhead.Undecided
+		want = "Whether docker on redis's get rate is worse by more than the 5 % allowed is inconclusive: " + want
 		if got := thresholdAnswer(overhead.Threshold{FailAbove: 0.05, Status: overhead.Undecided}, []outcome{o}, ""); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}

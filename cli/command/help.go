@@ -110,7 +110,7 @@ func helpText(cmd *cobra.Command, whole bool) string {
 		add("Flags of all commands:", flagList(cmd.InheritedFlags()))
 	}
 	if cmd.HasAvailableSubCommands() {
-		sections = append(sections, cmd.CommandPath()+" COMMAND --help says more of a command.")
+		sections = append(sections, cmd.CommandPath()+" COMMAND --help explains a command.")
 	}
 	return strings.Join(sections, "\n\n") + "\n"
 }

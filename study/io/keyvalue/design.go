@@ -134,8 +134,8 @@ func (o Options) notes() (notes []string) {
 	if slices.Max(o.Threads) > 0 {
 		fast := grid{slices.Min(o.Payloads), slices.Max(o.Pipelines), slices.Max(o.Threads), o.IOThreads[0], appendNo}
 		length := fast.takes(Options{Requests: fast.requests(o), Commands: []string{figureCommand}}) - assumedLaunch
-		notes = append(notes, fmt.Sprintf("with --threads, redis-benchmark ends on a tick of %v and counts the wait: "+
-			"%[3]s %% of the shortest trials, of some %[2]v; more --requests reduce it",
+		notes = append(notes, fmt.Sprintf("with --threads, redis-benchmark ends on a tick of %v and counts the wait. "+
+			"That is %[3]s %% of the shortest trials, which take about %[2]v. More --requests reduce it",
 			tick, length.Round(100*time.Millisecond), fmt.Sprintf("%.2g", 100*min(1, tick.Seconds()/length.Seconds()))))
 	}
 	if most := slices.Max(o.IOThreads); most > len(server) {
