@@ -14,6 +14,7 @@ type barsPage struct {
 	Unit   string
 	Head   []string // a bar each
 	Legend []segmentPage
+	Tiles  bool // as those of a [tablePage]
 }
 
 type barPage struct {
@@ -96,7 +97,7 @@ func newBarsPage(b Bars, colours *palette) *barsPage {
 		}
 	}
 	colours.assign(coloured)
-	page := &barsPage{Unit: clean(b.Unit)}
+	page := &barsPage{Unit: clean(b.Unit), Tiles: len(b.Rows) >= mostBeside}
 	a := axis{0, b.longest()}
 	for _, row := range b.Rows {
 		page.Head = append(page.Head, clean(row.Label))
@@ -118,7 +119,9 @@ func newBarsPage(b Bars, colours *palette) *barsPage {
 		s.fill(name, faint[name], 0, 100, colours)
 		line.Sample = s.html()
 		for _, row := range b.Rows {
-			line.Cells = append(line.Cells, segmentCell(row, name, common))
+			cell := segmentCell(row, name, common)
+			cell.Head = clean(row.Label)
+			line.Cells = append(line.Cells, cell)
 		}
 		page.Legend = append(page.Legend, line)
 	}

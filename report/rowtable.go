@@ -12,22 +12,25 @@ type tablePage struct {
 	// Stacked puts details below the figures: beside them they would take more
 	// than a page's width.
 	Stacked bool
-	// Optional names the columns that a narrow page leaves out.
-	Optional string
+	// Tiles puts the cells of a row below its name where the page is narrow.
+	Tiles bool
 }
+
+// mostBeside is how many columns stand beside each other on a narrow page.
+const mostBeside = 3
 
 // A cellPage is a cell with what the style sheet needs of it.
 type cellPage struct {
-	Text, Detail     string
-	Class            string
-	Number, Optional bool
+	Head, Text, Detail string
+	Class              string
+	Number             bool
 }
 
 // longName is as many columns as a name has on one line.
 const longName = 30
 
 func newTablePage(t Table) *tablePage {
-	p := &tablePage{}
+	p := &tablePage{Tiles: len(t.Columns) > mostBeside}
 	width := 0
 	for i, c := range t.Columns {
 		widest := columns(clean(c.Head))
@@ -44,11 +47,10 @@ func newTablePage(t Table) *tablePage {
 		c.Head = typeset(clean(c.Head))
 		p.Head = append(p.Head, c)
 	}
-	p.Optional = strings.Join(optionalHeads(t), "; ")
 	for _, row := range t.Rows {
 		cells := make([]cellPage, len(t.Columns))
 		for i, c := range t.Columns {
-			cells[i].Number, cells[i].Optional = c.Number, c.Optional
+			cells[i].Number, cells[i].Head = c.Number, p.Head[i].Head
 			if i >= len(row) {
 				continue
 			}
@@ -64,16 +66,6 @@ func newTablePage(t Table) *tablePage {
 		p.Rows = append(p.Rows, cells)
 	}
 	return p
-}
-
-func optionalHeads(t Table) []string {
-	var heads []string
-	for i, c := range t.Columns {
-		if head := clean(c.Head); c.Optional && i > 0 && head != "" {
-			heads = append(heads, head)
-		}
-	}
-	return heads
 }
 
 // breakable lets a long name break behind its commas, before it breaks in a word.
