@@ -65,6 +65,12 @@ test-all: setup build ## what make test leaves out for time: every package's tes
 	TARE_TEST_VM=1 $(GO) test -count 1 -timeout 40m ./platform/vm
 	TARE_TEST_ALL=1 $(GO) test -p 1 -count 1 -timeout 20m ./platform/agent ./platform/docker ./image ./cli
 
+SOAK ?= 20m
+
+.PHONY: soak
+soak: setup build ## kills and churn for SOAK (20m) each: tare killed at random moments, with nothing left
+	TARE_SOAK=$(SOAK) $(GO) test -p 1 -count 1 -timeout 0 -v -run Soak ./cli ./annex/daemon
+
 .PHONY: setup
 setup: ## packages, Go, a Docker engine that answers; says what the host lacks
 	@scripts/setup.sh all
