@@ -400,8 +400,8 @@ func TestAnswerOfANeighbourAlone(t *testing.T) {
 func TestLater(t *testing.T) {
 	for want, d := range map[string]stats.Estimate{
 		"not significantly later (-20 to 60 us)": {Value: 20, Interval: stats.Interval{Low: -20, High: 60}, N: 8},
-		"30 (20 to 40) us later":                {Value: 30, Interval: stats.Interval{Low: 20, High: 40}, N: 8},
-		"30 (20 to 40) us earlier":              {Value: -30, Interval: stats.Interval{Low: -40, High: -20}, N: 8},
+		"30 (20 to 40) us later":                 {Value: 30, Interval: stats.Interval{Low: 20, High: 40}, N: 8},
+		"30 (20 to 40) us earlier":               {Value: -30, Interval: stats.Interval{Low: -40, High: -20}, N: 8},
 	} {
 		if got := later(d); got != want {
 			t.Errorf("got %q, want %q", got, want)
