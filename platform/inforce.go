@@ -189,6 +189,14 @@ func OwnGroup(pid int) (cgroup.Group, error) {
 	return group, err
 }
 
+// FirstFirst puts the first process before the others, where it is among them.
+func FirstFirst(pids []int, first int) []int {
+	if at := slices.Index(pids, first); at > 0 {
+		return slices.Insert(slices.Delete(pids, at, at+1), 0, first)
+	}
+	return pids
+}
+
 // ReadUsage reads what the processes of a cgroup have used, all of it since
 // the group was made.
 func ReadUsage(group cgroup.Group) (Usage, error) {

@@ -20,10 +20,8 @@ const becomeBound = time.Second
 // tells of it for some microseconds after that is theirs. There is no event for
 // it, so it looks again. A program that has ended is no error.
 func AwaitProgram(ctx context.Context, pid int, runtime string) error {
-	target := procfs.Host.Process(pid)
 	for until := time.Now().Add(becomeBound); time.Now().Before(until); {
-		exe, err := os.Readlink(target.Path("exe"))
-		if err != nil || !isRuntime(exe, runtime) {
+		if !BeforeProgram(pid, runtime) {
 			return nil // the program, or its end, which Wait tells
 		}
 		select {
@@ -33,6 +31,13 @@ func AwaitProgram(ctx context.Context, pid int, runtime string) error {
 		}
 	}
 	return nil // a program of the runtime's own name
+}
+
+// BeforeProgram reports whether the process is the runtime's, which will become
+// the program; one that has ended is not.
+func BeforeProgram(pid int, runtime string) bool {
+	exe, err := os.Readlink(procfs.Host.Process(pid).Path("exe"))
+	return err == nil && isRuntime(exe, runtime)
 }
 
 // isRuntime tells by the link in /proc/PID/exe what runtimes run from: their

@@ -54,6 +54,13 @@ func (id Identity) Strings() (pid, start string) {
 	return strconv.Itoa(id.PID), strconv.FormatUint(id.StartTicks, 10)
 }
 
+// Alive reports whether the process runs: a zombie does not, and one that took
+// its id since is another.
+func (id Identity) Alive() bool {
+	stat, err := procfs.Host.Process(id.PID).Stat()
+	return err == nil && !stat.Zombie() && stat.StartTicks == id.StartTicks
+}
+
 // Handle is an open process. It stays with the process it was opened for.
 type Handle struct {
 	Identity

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -55,11 +54,7 @@ func (i *instance) Processes() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first process first, if it lives.
-	if at := slices.Index(pids, i.pid()); at > 0 {
-		pids = slices.Insert(slices.Delete(pids, at, at+1), 0, i.pid())
-	}
-	return pids, nil
+	return platform.FirstFirst(pids, i.pid()), nil
 }
 
 func (i *instance) InForce() (platform.InForce, error) { return platform.ReadInForce(i.pid(), i.data) }

@@ -6,6 +6,7 @@ import (
 
 	"tare/platform"
 	"tare/platform/conformance"
+	"tare/platform/engine"
 )
 
 // BenchmarkStart times what a study of start-up times: the start alone, of a
@@ -19,7 +20,7 @@ func BenchmarkStart(b *testing.B) {
 	if err := p.Prepare(b.Context(), img); err != nil {
 		b.Fatal(err)
 	}
-	mark := newMark()
+	mark := engine.NewMark()
 	for n := 0; b.Loop(); n++ {
 		b.StopTimer()
 		spec := platform.Spec{Name: "bench-" + mark + "-" + strconv.Itoa(n), Image: img, Args: []string{"sleep", "3600"}}

@@ -9,26 +9,17 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
 
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 // namespace is where in containerd everything of ours lies.
 const namespace = "tare"
-
-// defaultPatience bounds every single request to containerd. A cold start takes
-// well under a second; a host under memory pressure may take many.
-const defaultPatience = 60 * time.Second
-
-// defaultBrief is what is left of the patience, in a removal, for a containerd
-// that did not answer when it was last asked: it looks a container up in
-// milliseconds, and a hundred removals that each wait a minute take hours.
-const defaultBrief = 5 * time.Second
 
 // usual are the sockets that containerd has by itself, below dockerd, and in k3s.
 var usual = []string{
@@ -98,11 +89,11 @@ func (p *Platform) try(ctx context.Context, address string) (*client.Client, err
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, p.patience)
+	bounded, cancel := context.WithTimeout(ctx, p.requests.Patience)
 	defer cancel()
 	if _, err = c.Version(bounded); err != nil {
 		if bounded.Err() != nil {
-			err = fmt.Errorf("silent for %s", p.patience)
+			err = fmt.Errorf("silent for %s", p.requests.Patience)
 		}
 		return nil, errors.Join(err, c.Close())
 	}
@@ -121,49 +112,39 @@ func reachable(ctx context.Context, address string) error {
 	return conn.Close()
 }
 
-// call does one request in our namespace, under the platform's patience. A
-// containerd that does not answer in that time counts as gone; the caller's own
-// cancellation does not.
+// call does one request in our namespace, under the platform's patience.
 func (p *Platform) call(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
-	return p.within(ctx, p.patience, doing, request)
+	return p.within(ctx, p.requests.Call, doing, request)
 }
 
-// look is call for the quick request that a removal begins with: whether
-// containerd is there again, and what it has.
+// look is call for the quick request that a removal begins with.
 func (p *Platform) look(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
-	return p.within(ctx, p.removalPatience(), doing, request)
+	return p.within(ctx, p.requests.Look, doing, request)
 }
 
-func (p *Platform) removalPatience() time.Duration {
-	if p.lost.Load() {
-		return min(p.brief, p.patience)
-	}
-	return p.patience
+// transfer is call for what may rightly take minutes.
+func (p *Platform) transfer(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
+	return p.within(ctx, p.requests.Transfer, doing, request)
 }
 
-func (p *Platform) within(ctx context.Context, patience time.Duration, doing string, request func(context.Context, *client.Client) error) error {
+func (p *Platform) within(ctx context.Context, ask func(context.Context, string, func(context.Context) error) error,
+	doing string, request func(context.Context, *client.Client) error) error {
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(namespaces.WithNamespace(ctx, namespace), patience)
-	defer cancel()
-	err := request(bounded, p.client)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", doing, context.Cause(ctx)) // which tells nothing of containerd
-	case bounded.Err() != nil:
-		err = p.silent(doing, patience)
-	default:
-		err = p.explain(doing, err)
-	}
-	p.lost.Store(errors.Is(err, platform.ErrGone))
-	return err
+	return ask(namespaces.WithNamespace(ctx, namespace), doing, func(ctx context.Context) error { return request(ctx, p.client) })
 }
 
-func (p *Platform) silent(doing string, patience time.Duration) error {
-	return fmt.Errorf("%s: containerd at %s has not answered for %s: %w", doing, p.address, patience, platform.ErrGone)
+// ping asks whether containerd answers.
+func (p *Platform) ping(ctx context.Context) error {
+	return p.call(ctx, "ask containerd for its version", func(ctx context.Context, c *client.Client) error {
+		_, err := c.Version(ctx)
+		return err
+	})
 }
+
+// named names the containerd in messages.
+func (p *Platform) named() string { return "containerd at " + p.address }
 
 // explain says in one line what went wrong and, where it is known, what mends
 // it. What containerd's own classes of error mean is kept for errdefs.
@@ -174,24 +155,12 @@ func (p *Platform) explain(doing string, err error) error {
 	case err == nil, errors.As(err, &missing), errors.As(err, &unsupported):
 		return err
 	case broken(err):
-		return fmt.Errorf("%s: containerd at %s went away (%s): %w", doing, p.address, oneLine(err), platform.ErrGone)
+		return fmt.Errorf("%s: %s went away (%s): %w", doing, p.named(), oneLine(err), platform.ErrGone)
 	case strings.Contains(err.Error(), "no space left on device"):
-		return &EngineError{Doing: doing, Message: "containerd's disk is full; free some of what containerd config dump names as root", err: err}
+		return &engine.Error{Doing: doing, Message: "containerd's disk is full; free some of what containerd config dump names as root", Err: err}
 	}
-	return &EngineError{Doing: doing, Message: oneLine(err), err: err}
+	return &engine.Error{Doing: doing, Message: oneLine(err), Err: err}
 }
-
-// EngineError is a request that containerd refused, in one line.
-type EngineError struct {
-	Doing   string // "create container redis-1"
-	Message string // containerd's, or what it means
-	err     error
-}
-
-func (e *EngineError) Error() string { return e.Doing + ": " + e.Message }
-
-// Unwrap gives the client's error, so that errdefs can class it.
-func (e *EngineError) Unwrap() error { return e.err }
 
 // broken tells a connection that broke from an answer that is a refusal.
 func broken(err error) bool {

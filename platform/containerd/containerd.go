@@ -39,13 +39,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/opencontainers/go-digest"
 
 	"tare/platform"
+	"tare/platform/engine"
 	"tare/platform/held"
 	"tare/platform/linked"
 	"tare/platform/rootfs"
@@ -67,9 +66,7 @@ type Options struct {
 // Platform is a containerd. It implements [platform.Creator].
 type Platform struct {
 	options  Options
-	patience time.Duration
-	brief    time.Duration
-	lost     atomic.Bool // containerd did not answer when it was last asked
+	requests engine.Requests
 
 	connecting sync.Mutex // held while the first answer is awaited
 
@@ -87,14 +84,15 @@ var _ platform.Creator = (*Platform)(nil)
 
 // New makes the platform. It does not talk to containerd: Check does.
 func New(o Options) *Platform {
-	return &Platform{
-		options:  o,
-		patience: defaultPatience,
-		brief:    defaultBrief,
-		images:   map[string]loaded{},
-		parents:  map[string]digest.Digest{},
-		live:     map[string]struct{}{},
+	p := &Platform{
+		options: o,
+		images:  map[string]loaded{},
+		parents: map[string]digest.Digest{},
+		live:    map[string]struct{}{},
 	}
+	p.requests.Patience, p.requests.Brief = engine.UsualPatience, engine.UsualBrief
+	p.requests.Ping, p.requests.Engine, p.requests.Explain = p.ping, p.named, p.explain
+	return p
 }
 
 // Name implements [platform.Platform].

@@ -15,6 +15,7 @@ import (
 	"tare/kernel/procfs"
 	"tare/platform"
 	"tare/platform/conformance"
+	"tare/platform/engine"
 	"tare/platform/oci"
 )
 
@@ -56,7 +57,7 @@ func prepared(t *testing.T) (*Platform, platform.Spec) {
 			t.Error(err)
 		}
 	})
-	return p, platform.Spec{Name: "test-" + newMark(), Image: img, Args: []string{"sleep", "3600"}}
+	return p, platform.Spec{Name: "test-" + engine.NewMark(), Image: img, Args: []string{"sleep", "3600"}}
 }
 
 func launched(t *testing.T, p platform.Platform, spec platform.Spec) platform.Instance {
@@ -85,8 +86,8 @@ func TestRemoveAsksForTheMark(t *testing.T) {
 	p, spec := prepared(t)
 	inst := launched(t, p, spec)
 	for _, e := range []platform.Entry{
-		{Kind: kindContainer, ID: spec.Name}, {Kind: kindContainer, ID: spec.Name, Attrs: map[string]string{labelLedger: newMark()}},
-		{Kind: kindImage, ID: spec.Image.Reference}, {Kind: kindImage, ID: spec.Image.Reference, Attrs: map[string]string{labelLedger: newMark()}},
+		{Kind: kindContainer, ID: spec.Name}, {Kind: kindContainer, ID: spec.Name, Attrs: map[string]string{labelLedger: engine.NewMark()}},
+		{Kind: kindImage, ID: spec.Image.Reference}, {Kind: kindImage, ID: spec.Image.Reference, Attrs: map[string]string{labelLedger: engine.NewMark()}},
 	} {
 		e.Platform = Name
 		if err := p.Remove(t.Context(), e); (err != nil) != (e.Attrs == nil) {
@@ -149,7 +150,7 @@ func TestImageNotPrepared(t *testing.T) {
 	p := real(t)
 	img := conformance.Image(t)
 	img.Reference = "tare.local/never-imported:0"
-	_, err := p.Create(t.Context(), platform.Spec{Name: "test-" + newMark(), Image: img, Args: []string{"true"}})
+	_, err := p.Create(t.Context(), platform.Spec{Name: "test-" + engine.NewMark(), Image: img, Args: []string{"true"}})
 	if err == nil || !strings.Contains(err.Error(), img.Reference) || !strings.Contains(err.Error(), "not prepared") {
 		t.Errorf("%v", err)
 	}

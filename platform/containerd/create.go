@@ -17,6 +17,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/kernel/mount"
 	"tare/platform"
+	"tare/platform/engine"
 	"tare/platform/held"
 	"tare/platform/linked"
 	"tare/platform/ocispec"
@@ -47,7 +48,7 @@ type launch struct {
 
 	starting time.Time // when containerd was asked to start
 	task     client.Task
-	output   *output // nil where nobody wants it
+	output   *engine.Output // nil where nobody wants it
 	// uncertain: containerd went silent while starting, and may start it yet.
 	uncertain bool
 	instance  *instance
@@ -74,7 +75,7 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{p: p, spec: spec, program: program, runtime: r, mark: newMark(), things: held.New(p.options.Ledger)}
+	l := &launch{p: p, spec: spec, program: program, runtime: r, mark: engine.NewMark(), things: held.New(p.options.Ledger)}
 	p.enter(spec.Name)
 	defer func() {
 		if err != nil {
@@ -203,7 +204,7 @@ func (l *launch) makeSnapshot(ctx context.Context) error {
 	})
 	switch {
 	case errdefs.IsAlreadyExists(err):
-		return &EngineError{Doing: doing, Message: "a snapshot " + key + " exists already; tare clean removes it if it is tare's", err: err}
+		return &engine.Error{Doing: doing, Message: "a snapshot " + key + " exists already; tare clean removes it if it is tare's", Err: err}
 	case gone(err):
 		return notPrepared(doing, image.Reference, err)
 	case err != nil:
@@ -247,7 +248,7 @@ func (l *launch) register(ctx context.Context, config *specs.Spec) error {
 		return err
 	})
 	if errdefs.IsAlreadyExists(err) {
-		return &EngineError{Doing: doing, Message: "a container of that name exists already; tare clean removes it if it is tare's", err: err}
+		return &engine.Error{Doing: doing, Message: "a container of that name exists already; tare clean removes it if it is tare's", Err: err}
 	}
 	return err
 }

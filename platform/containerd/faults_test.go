@@ -17,6 +17,7 @@ import (
 	"tare/kernel/process"
 	"tare/platform"
 	"tare/platform/conformance"
+	"tare/platform/engine"
 )
 
 // book is a ledger that is kept in memory.
@@ -119,7 +120,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 			} else {
 				t.Setenv(addressVariable, "unix://"+address)
 			}
-			p.patience = 50 * time.Millisecond
+			p.requests.Patience = 50 * time.Millisecond
 			err := p.Check(t.Context())
 			var missing *platform.Missing
 			if !errors.As(err, &missing) || missing.Mend == "" || !strings.Contains(missing.What, address) {
@@ -258,12 +259,12 @@ func TestContainerdFails(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			w, b := newWire(t, direct.address), &book{}
 			p := New(Options{Address: w.l.Addr().String(), StateDir: t.TempDir(), Ledger: b})
-			p.patience = 3 * time.Second
+			p.requests.Patience = 3 * time.Second
 			if err := p.Prepare(t.Context(), img); err != nil {
 				t.Fatal(err)
 			}
 			prepared := len(b.left())
-			name := "faulty-" + newMark()
+			name := "faulty-" + engine.NewMark()
 			spec := platform.Spec{Name: name, Image: img, Args: []string{"sleep", "3600"}}
 			running, err := p.Launch(t.Context(), spec)
 			if err != nil {
@@ -287,7 +288,7 @@ func TestContainerdFails(t *testing.T) {
 			if err := running.Stop(t.Context()); !errors.Is(err, platform.ErrGone) {
 				t.Errorf("Stop: %v, want one that wraps ErrGone", err)
 			}
-			if alive(id) {
+			if id.Alive() {
 				t.Error("the program goes on")
 			}
 			if _, err := running.Wait(t.Context()); !errors.Is(err, platform.ErrGone) {
@@ -351,11 +352,11 @@ func TestStopOnAContainerdThatWasLost(t *testing.T) {
 	img := conformance.Image(t)
 	w, b := newWire(t, direct.address), &book{}
 	p := New(Options{Address: w.l.Addr().String(), StateDir: t.TempDir(), Ledger: b})
-	p.patience, p.brief = time.Hour, time.Second // a removal that took the hour would fail the test
+	p.requests.Patience, p.requests.Brief = time.Hour, time.Second // a removal that took the hour would fail the test
 	if err := p.Prepare(t.Context(), img); err != nil {
 		t.Fatal(err)
 	}
-	spec := platform.Spec{Name: "lost-" + newMark(), Image: img, Args: []string{"sleep", "3600"}}
+	spec := platform.Spec{Name: "lost-" + engine.NewMark(), Image: img, Args: []string{"sleep", "3600"}}
 	other := spec
 	other.Name += "-other"
 	unheld, first := started(t, p, spec)
@@ -364,13 +365,13 @@ func TestStopOnAContainerdThatWasLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.freeze()
-	p.lost.Store(true)
+	p.requests.Lost.Store(true)
 	for what, c := range map[string]platform.Created{"unheld": unheld, "held": running} {
 		if err := c.Stop(t.Context()); !errors.Is(err, platform.ErrGone) {
 			t.Errorf("%s: Stop: %v, want one that wraps ErrGone", what, err)
 		}
 	}
-	if alive(first) || alive(second) {
+	if first.Alive() || second.Alive() {
 		t.Error("a program goes on")
 	}
 	w.thaw()
@@ -384,7 +385,7 @@ func TestStopOnAContainerdThatWasLost(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if p.lost.Load() {
+	if p.requests.Lost.Load() {
 		t.Error("a containerd that answers is taken for lost")
 	}
 	if err := p.Release(t.Context()); err != nil {
@@ -404,7 +405,7 @@ func TestStopWhoseTimeIsOver(t *testing.T) {
 	if err := c.Stop(over); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want one that wraps context.Canceled", err)
 	}
-	if alive(id) {
+	if id.Alive() {
 		t.Error("the program goes on")
 	}
 	if err := c.Stop(t.Context()); err != nil {

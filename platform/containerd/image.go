@@ -2,25 +2,22 @@ package containerd
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
-	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/identity"
 
 	"tare/image"
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 // snapshotter is containerd's part that provides roots.
@@ -40,17 +37,6 @@ const (
 func labels(mark string) map[string]string {
 	return map[string]string{labelOurs: "1", labelLedger: mark}
 }
-
-// newMark makes the label by which a thing of ours is told from one that took
-// its name.
-func newMark() string {
-	var b [8]byte
-	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
-	return hex.EncodeToString(b[:])
-}
-
-// transferLimit bounds the import of one image by a containerd that still answers.
-const transferLimit = 15 * time.Minute
 
 // loaded is an image that Prepare imported.
 type loaded struct {
@@ -74,7 +60,7 @@ func (p *Platform) Prepare(ctx context.Context, img image.Image) error {
 	p.mu.Unlock()
 	entry := platform.Entry{Platform: Name, Kind: kindImage, ID: img.Reference}
 	if !again { // else somebody removed what we had imported, and the entry stands
-		one = loaded{mark: newMark(), done: func() {}}
+		one = loaded{mark: engine.NewMark(), done: func() {}}
 	}
 	entry.Attrs = map[string]string{labelLedger: one.mark}
 	if !again && p.options.Ledger != nil {
@@ -124,9 +110,9 @@ func (p *Platform) importImage(ctx context.Context, img image.Image, mark string
 		return fmt.Errorf("import image %s into containerd: %w", img.Name, err)
 	}
 	defer archive.Close()
-	return p.watched(ctx, "import image "+img.Name+" into containerd", func(ctx context.Context, c *client.Client) error {
+	return p.transfer(ctx, "import image "+img.Name+" into containerd", func(ctx context.Context, c *client.Client) error {
 		lease, err := c.LeasesService().Create(ctx,
-			leases.WithID(leaseOf(mark)), leases.WithLabels(labels(mark)), leases.WithExpiration(2*transferLimit))
+			leases.WithID(leaseOf(mark)), leases.WithLabels(labels(mark)), leases.WithExpiration(2*engine.TransferLimit))
 		if err != nil {
 			return err
 		}
@@ -150,46 +136,6 @@ func load(ctx context.Context, c *client.Client, img image.Image, archive io.Rea
 		return fmt.Errorf("%s holds no image tagged %s; build the image anew: %w", img.Archive, img.Reference, errdefs.ErrNotFound)
 	}
 	return client.NewImage(c, imported[i]).Unpack(ctx, snapshotter)
-}
-
-// watched does requests that may rightly take minutes, and gives them up when
-// containerd stops answering others meanwhile.
-func (p *Platform) watched(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
-	if err := p.connect(ctx); err != nil {
-		return err
-	}
-	bounded, cancelBound := context.WithTimeoutCause(namespaces.WithNamespace(ctx, namespace), transferLimit,
-		fmt.Errorf("containerd has taken more than %s: %w", transferLimit, platform.ErrGone))
-	defer cancelBound()
-	watched, cancel := context.WithCancelCause(bounded)
-	defer cancel(nil)
-	go func() {
-		pulse := time.NewTicker(max(p.patience/12, time.Millisecond))
-		defer pulse.Stop()
-		for {
-			select {
-			case <-watched.Done():
-				return
-			case <-pulse.C:
-			}
-			err := p.call(watched, "ask containerd for its version", func(ctx context.Context, c *client.Client) error {
-				_, err := c.Version(ctx)
-				return err
-			})
-			if errors.Is(err, platform.ErrGone) {
-				cancel(err)
-				return
-			}
-		}
-	}()
-	err := request(watched, p.client)
-	if err == nil {
-		return nil
-	}
-	if cause := context.Cause(watched); cause != nil {
-		return fmt.Errorf("%s: %w", doing, cause)
-	}
-	return p.explain(doing, err)
 }
 
 // parent is the snapshot that the image's last layer was unpacked to, on which
@@ -227,7 +173,7 @@ func (p *Platform) parent(ctx context.Context, img image.Image) (digest.Digest, 
 }
 
 func notPrepared(doing, reference string, err error) error {
-	return &EngineError{Doing: doing, Message: "containerd has no image " + reference + "; it was not prepared, or somebody removed it", err: err}
+	return &engine.Error{Doing: doing, Message: "containerd has no image " + reference + "; it was not prepared, or somebody removed it", Err: err}
 }
 
 // Release removes the images that Prepare imported; the ones that were there

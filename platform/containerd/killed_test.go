@@ -21,6 +21,7 @@ import (
 	"tare/kernel/netns"
 	"tare/platform"
 	"tare/platform/conformance"
+	"tare/platform/engine"
 	"tare/platform/held"
 )
 
@@ -148,7 +149,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	// Of this test alone, so that the import is the victim's each time.
 	state := t.TempDir()
 	p.options.StateDir = state
-	serial, run := 0, newMark()
+	serial, run := 0, engine.NewMark()
 	crash := func(o victimOrders) (entered int) {
 		t.Helper()
 		serial++

@@ -13,6 +13,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/cio"
 
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 // start makes the task and starts it, as containerd's ordinary clients do:
@@ -58,12 +59,14 @@ func (l *launch) streams() cio.Creator {
 	if l.spec.Stdout == nil && l.spec.Stderr == nil {
 		return cio.LogFile(os.DevNull)
 	}
-	l.output = newOutput(l.spec.Stdout, l.spec.Stderr)
-	create := cio.NewCreator(cio.WithStreams(nil, l.output.stdout, l.output.stderr), cio.WithFIFODir(filepath.Join(l.plan.Dir, "fifos")))
+	l.output = engine.NewOutput(l.spec.Stdout, l.spec.Stderr)
+	stdout, stderr := l.output.Writers()
+	create := cio.NewCreator(cio.WithStreams(nil, stdout, stderr), cio.WithFIFODir(filepath.Join(l.plan.Dir, "fifos")))
 	return func(id string) (cio.IO, error) {
 		streams, err := create(id)
 		if err == nil {
-			l.output.follow(streams)
+			// The directory of the streams goes with the instance's.
+			l.output.Follow(func() error { streams.Wait(); return nil }, func() { streams.Cancel(); _ = streams.Close() })
 		}
 		return streams, err
 	}
@@ -72,7 +75,7 @@ func (l *launch) streams() cio.Creator {
 // clear ends and removes whatever there is, in whatever state. Whatever
 // containerd says, and if the caller's time is over, the program does not go on.
 func (l *launch) clear(ctx context.Context) error {
-	if l.p.lost.Load() {
+	if l.p.requests.Lost.Load() {
 		_ = l.endProgram(ctx) // tried again where it counts
 	}
 	err := l.things.Drop(ctx)
@@ -80,13 +83,13 @@ func (l *launch) clear(ctx context.Context) error {
 		err = errors.Join(err, l.endProgram(ctx))
 	}
 	if l.output != nil {
-		l.output.close()
+		l.output.Close()
 	}
 	if err != nil {
 		return fmt.Errorf("remove container %s (tare clean removes what is left of it): %w", l.spec.Name, err)
 	}
 	if l.instance != nil {
-		l.instance.hangUp()
+		l.instance.HangUp()
 	}
 	l.p.leave(l.spec.Name)
 	return nil
@@ -98,7 +101,7 @@ func (l *launch) endProgram(ctx context.Context) error {
 	if l.starting.IsZero() {
 		return nil // the group is another's, should there be one
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.p.brief)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.p.requests.Brief)
 	defer cancel()
 	return l.group.Kill(ctx)
 }

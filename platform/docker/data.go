@@ -21,12 +21,12 @@ import (
 // how the engine is to mount it.
 func (i *instance) layData(ctx context.Context) ([]mount.Mount, error) {
 	var mounts []mount.Mount
-	for n, inside := range i.spec.Data {
+	for n, inside := range i.Spec.Data {
 		if !path.IsAbs(inside) || path.Clean(inside) == "/" {
 			return nil, fmt.Errorf("data directory %q: want an absolute path below /", inside)
 		}
 		m := mount.Mount{Target: path.Clean(inside)}
-		switch i.spec.Setting.Storage {
+		switch i.Spec.Setting.Storage {
 		case platform.StorageBind:
 			dir, err := i.bindDirectory(ctx, n, inside)
 			if err != nil {
@@ -34,13 +34,13 @@ func (i *instance) layData(ctx context.Context) ([]mount.Mount, error) {
 			}
 			m.Type, m.Source = mount.TypeBind, dir
 		case platform.StorageVolume:
-			name := i.name + "-" + strconv.Itoa(n)
+			name := i.Container + "-" + strconv.Itoa(n)
 			if err := i.createVolume(ctx, name); err != nil {
 				return nil, err
 			}
 			m.Type, m.Source = mount.TypeVolume, name // the engine copies in what the image has there
 		case platform.StorageTmpfs:
-			if empty, err := emptyIn(i.spec.Image.Root, inside); err != nil {
+			if empty, err := emptyIn(i.Spec.Image.Root, inside); err != nil {
 				return nil, err
 			} else if !empty {
 				return nil, i.p.unsupported("storage=tmpfs", "the image has files in "+inside+", and the engine's tmpfs starts empty; use bind or volume")
@@ -71,7 +71,7 @@ func (i *instance) createVolume(ctx context.Context, name string) error {
 // bindDirectory makes a host directory with what the image has at the data
 // directory, owners and modes kept.
 func (i *instance) bindDirectory(ctx context.Context, n int, inside string) (string, error) {
-	dir := filepath.Join(i.p.stateDir, i.name+"-"+i.mark)
+	dir := filepath.Join(i.p.stateDir, i.Container+"-"+i.mark)
 	target := filepath.Join(dir, strconv.Itoa(n), "data")
 	owners, err := i.p.owners(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (i *instance) bindDirectory(ctx context.Context, n int, inside string) (str
 		if err := owners.makeWay(i.p.stateDir, dir, filepath.Dir(target)); err != nil {
 			return fmt.Errorf("make a directory to bind: %w", err)
 		}
-		if err := copyIn(i.spec.Image.Root, inside, target, owners); err != nil {
+		if err := copyIn(i.Spec.Image.Root, inside, target, owners); err != nil {
 			return fmt.Errorf("copy the image's %s into a directory to bind: %w", inside, err)
 		}
 		return owners.handOver(filepath.Dir(target))
@@ -214,10 +214,10 @@ func copyFile(from, to *os.Root, name string) (err error) {
 // makeMissing puts the data directories that the image lacks into the
 // container's own layer, empty, as every other kind of storage provides them.
 func (i *instance) makeMissing(ctx context.Context) error {
-	if s := i.spec.Setting.Storage; s != "" && s != platform.StorageLayer {
+	if s := i.Spec.Setting.Storage; s != "" && s != platform.StorageLayer {
 		return nil
 	}
-	missing, err := missingIn(i.spec.Image.Root, i.spec.Data)
+	missing, err := missingIn(i.Spec.Image.Root, i.Spec.Data)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
@@ -225,7 +225,7 @@ func (i *instance) makeMissing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.p.call(ctx, "make data directories in container "+i.name, func(ctx context.Context) error {
+	return i.p.call(ctx, "make data directories in container "+i.Container, func(ctx context.Context) error {
 		_, err := i.p.client.CopyToContainer(ctx, i.id, client.CopyToContainerOptions{DestinationPath: "/", Content: archive})
 		return err
 	})

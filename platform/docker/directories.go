@@ -15,6 +15,7 @@ import (
 
 	"tare/image"
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 // archiveOf is an archive of empty directories, parents first.
@@ -40,7 +41,7 @@ func (p *Platform) withDirectories(ctx context.Context, img image.Image, directo
 	if present, err := p.holds(ctx, reference); err != nil || present {
 		return reference, err
 	}
-	container, remove, err := p.atRest(ctx, img, newMark())
+	container, remove, err := p.atRest(ctx, img, engine.NewMark())
 	if err != nil {
 		return "", err
 	}
@@ -68,7 +69,7 @@ func (p *Platform) withDirectories(ctx context.Context, img image.Image, directo
 	}
 	p.made[reference] = true
 	p.mu.Unlock()
-	return reference, p.watched(ctx, "add data directories to image "+img.Name, func(ctx context.Context) error {
+	return reference, p.requests.Transfer(ctx, "add data directories to image "+img.Name, func(ctx context.Context) error {
 		_, err := p.client.ContainerCommit(ctx, container, client.ContainerCommitOptions{Reference: reference})
 		return err
 	})

@@ -48,13 +48,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 // The names that select the platforms of this package.
@@ -63,16 +62,6 @@ const (
 	NameRootless = "docker:rootless"
 	NameSwarm    = "docker:swarm"
 )
-
-// defaultPatience bounds every single request to the engine. A cold create and
-// start takes well under a second; an engine under memory pressure may take
-// many.
-const defaultPatience = 60 * time.Second
-
-// defaultBrief is what is left of the patience, in a removal, for an engine that
-// did not answer when it was last asked: it answers an inspection in
-// milliseconds, and a hundred removals that each wait a minute take hours.
-const defaultBrief = 5 * time.Second
 
 // Options say which engine, and where to keep what is made beside it.
 type Options struct {
@@ -91,9 +80,7 @@ type Platform struct {
 	clientErr error // of a malformed Host, or of none to be found; told by Check
 	stateDir  string
 	ledger    platform.Ledger
-	patience  time.Duration
-	brief     time.Duration
-	lost      atomic.Bool // the engine did not answer when it was last asked
+	requests  engine.Requests
 
 	mu     sync.Mutex
 	info   *system.Info
@@ -113,12 +100,12 @@ func newPlatform(name string, o Options) *Platform {
 		name:     name,
 		stateDir: filepath.Join(o.StateDir, strings.ReplaceAll(name, ":", "-")), // for each engine its own: they run as different users
 		ledger:   o.Ledger,
-		patience: defaultPatience,
-		brief:    defaultBrief,
 		images:   map[string]func(){},
 		live:     map[*instance]struct{}{},
 		made:     map[string]bool{},
 	}
+	p.requests.Patience, p.requests.Brief = engine.UsualPatience, engine.UsualBrief
+	p.requests.Ping, p.requests.Engine, p.requests.Explain = p.ping, p.address, p.explain
 	if p.ledger == nil {
 		p.ledger = unlisted{}
 	}

@@ -38,7 +38,7 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 	p.mu.Lock()
 	var ours []string
 	for i := range p.live {
-		ours = append(ours, i.told()...)
+		ours = append(ours, i.words()...)
 	}
 	p.mu.Unlock()
 	return p.servants(ctx, all, ours)
@@ -73,7 +73,7 @@ func (p *Platform) servants(ctx context.Context, all accounting.Snapshot, ours [
 				pids = append(pids, pid)
 				continue
 			}
-			if slices.ContainsFunc(ours, func(told string) bool { return slices.Contains(args, told) }) {
+			if slices.ContainsFunc(ours, func(word string) bool { return slices.Contains(args, word) }) {
 				pids = append(pids, pid)
 			}
 		}
@@ -82,7 +82,7 @@ func (p *Platform) servants(ctx context.Context, all accounting.Snapshot, ours [
 	return pids
 }
 
-// ofUser tells the processes of the user of a rootless engine.
+// ofUser recognises the processes of the user of a rootless engine.
 func (p *Platform) ofUser(ctx context.Context) func(pid int) bool {
 	uid := -1
 	if daemon, err := p.daemon(ctx); err == nil {
@@ -96,15 +96,15 @@ func (p *Platform) ofUser(ctx context.Context) func(pid int) bool {
 	}
 }
 
-// told are the words of a keeper's command line that name the instance: the
+// words are those of a keeper's command line that name the instance: the
 // container's id, or a published port.
-func (i *instance) told() []string {
+func (i *instance) words() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.marks
 }
 
-// known adds words by which the instance is told.
+// known adds words that name the instance.
 func (i *instance) known(words ...string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -121,7 +121,7 @@ func (p *Platform) enter(i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live[i] = struct{}{}
-	p.made[i.name] = true
+	p.made[i.Container] = true
 }
 
 // leave counts it out. With the last one goes the parent cgroup, which the
@@ -130,7 +130,7 @@ func (p *Platform) leave(i *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.live, i)
-	delete(p.made, i.name)
+	delete(p.made, i.Container)
 	if len(p.live) == 0 {
 		removeParent()
 	}

@@ -8,52 +8,40 @@ import (
 	"net"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
 	"tare/platform"
+	"tare/platform/engine"
 )
 
-// call does one request under the platform's patience. An engine that does not
-// answer in that time counts as gone; the caller's own cancellation does not.
+// call does one request under the engine's patience.
 func (p *Platform) call(ctx context.Context, doing string, request func(context.Context) error) error {
-	return p.within(ctx, p.patience, doing, request)
-}
-
-// look is call for the quick request that a removal begins with: whether the
-// engine is there again, and what it has.
-func (p *Platform) look(ctx context.Context, doing string, request func(context.Context) error) error {
-	return p.within(ctx, p.removalPatience(), doing, request)
-}
-
-func (p *Platform) removalPatience() time.Duration {
-	if p.lost.Load() {
-		return min(p.brief, p.patience)
-	}
-	return p.patience
-}
-
-func (p *Platform) within(ctx context.Context, patience time.Duration, doing string, request func(context.Context) error) error {
 	if p.clientErr != nil {
 		return p.clientErr
 	}
-	bounded, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	err := request(bounded)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", doing, context.Cause(ctx)) // which tells nothing of the engine
-	case bounded.Err() != nil:
-		err = fmt.Errorf("%s: the engine at %s has not answered for %s: %w", doing, p.client.DaemonHost(), patience, platform.ErrGone)
-	default:
-		err = p.explain(doing, err)
-	}
-	p.lost.Store(errors.Is(err, platform.ErrGone))
-	return err
+	return p.requests.Call(ctx, doing, request)
 }
+
+// look is call for the quick request that a removal begins with.
+func (p *Platform) look(ctx context.Context, doing string, request func(context.Context) error) error {
+	if p.clientErr != nil {
+		return p.clientErr
+	}
+	return p.requests.Look(ctx, doing, request)
+}
+
+// ping asks whether the engine answers.
+func (p *Platform) ping(ctx context.Context) error {
+	return p.call(ctx, "ping", func(ctx context.Context) error {
+		_, err := p.client.Ping(ctx, client.PingOptions{})
+		return err
+	})
+}
+
+// address names the engine in messages.
+func (p *Platform) address() string { return "the engine at " + p.client.DaemonHost() }
 
 // explain says in one line what went wrong and, where it is known, what mends
 // it. What the engine's own classes of error mean is kept for errdefs.
@@ -62,7 +50,7 @@ func (p *Platform) explain(doing string, err error) error {
 	case err == nil:
 		return nil
 	case broken(err):
-		return fmt.Errorf("%s: the engine at %s went away (%s): %w", doing, p.client.DaemonHost(), oneLine(err), platform.ErrGone)
+		return fmt.Errorf("%s: %s went away (%s): %w", doing, p.address(), oneLine(err), platform.ErrGone)
 	case strings.Contains(err.Error(), "no space left on device"):
 		where := ""
 		p.mu.Lock()
@@ -70,22 +58,10 @@ func (p *Platform) explain(doing string, err error) error {
 			where = " (" + p.info.DockerRootDir + ")"
 		}
 		p.mu.Unlock()
-		return &EngineError{Doing: doing, Message: "the engine's disk" + where + " is full; free some, such as by docker image prune", err: err}
+		return &engine.Error{Doing: doing, Message: "the engine's disk" + where + " is full; free some, such as by docker image prune", Err: err}
 	}
-	return &EngineError{Doing: doing, Message: oneLine(err), err: err}
+	return &engine.Error{Doing: doing, Message: oneLine(err), Err: err}
 }
-
-// EngineError is a request that the engine refused, in one line.
-type EngineError struct {
-	Doing   string // "create container tare-redis"
-	Message string // the engine's, or what it means
-	err     error
-}
-
-func (e *EngineError) Error() string { return e.Doing + ": " + e.Message }
-
-// Unwrap gives the client's error, so that errdefs can class it.
-func (e *EngineError) Unwrap() error { return e.err }
 
 // broken tells a connection that broke from an answer that is a refusal.
 func broken(err error) bool {

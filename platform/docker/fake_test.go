@@ -22,6 +22,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/kernel/process"
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 // fakeEngine answers the few requests that a launch makes, over a unix socket,
@@ -108,7 +109,7 @@ func newFakeEngine(t *testing.T, fault map[string]func(http.ResponseWriter, *htt
 	t.Cleanup(func() { f.Server.CloseClientConnections(); f.Server.Close() })
 	ledger := &notebook{}
 	p := New(Options{Host: "unix://" + socket, StateDir: dir, Ledger: ledger})
-	p.patience = 300 * time.Millisecond
+	p.requests.Patience = 300 * time.Millisecond
 	return f, p, ledger
 }
 
@@ -447,7 +448,7 @@ func (f *fakeEngine) runs(t *testing.T) process.Identity {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.id = newMark() // other tests run beside this one
+	f.id = engine.NewMark() // other tests run beside this one
 	group := layout.At(platform.CgroupParent).Child(f.id)
 	if err := group.Create(); err != nil {
 		t.Fatal(err)
@@ -481,13 +482,13 @@ func TestStopOnAnEngineThatWasLost(t *testing.T) {
 	f, p, ledger := newFakeEngine(t, map[string]func(http.ResponseWriter, *http.Request){
 		stepStart: die,
 		stepInspect: func(w http.ResponseWriter, r *http.Request) {
-			if alive(program) {
+			if program.Alive() {
 				t.Error("the engine is asked while the program goes on")
 			}
 			hang(w, r)
 		},
 	})
-	p.patience, p.brief = time.Hour, 100*time.Millisecond // a removal that took the hour would fail the test
+	p.requests.Patience, p.requests.Brief = time.Hour, 100*time.Millisecond // a removal that took the hour would fail the test
 	program = f.runs(t)
 	c, err := p.Create(t.Context(), fakeSpec(t))
 	if err != nil {
@@ -500,7 +501,7 @@ func TestStopOnAnEngineThatWasLost(t *testing.T) {
 	if err := c.Stop(t.Context()); !errors.Is(err, platform.ErrGone) {
 		t.Errorf("Stop: %v, want ErrGone", err)
 	}
-	if alive(program) {
+	if program.Alive() {
 		t.Error("the program goes on")
 	}
 	if asked := f.since(); !slices.Equal(asked, []string{stepInspect}) {
@@ -510,11 +511,11 @@ func TestStopOnAnEngineThatWasLost(t *testing.T) {
 		t.Errorf("ledger %v, want the container", left)
 	}
 	delete(f.fault, stepInspect)
-	p.brief = time.Hour
+	p.requests.Brief = time.Hour
 	if err := c.Stop(t.Context()); err != nil {
 		t.Errorf("Stop, with the engine back: %v", err)
 	}
-	if p.lost.Load() {
+	if p.requests.Lost.Load() {
 		t.Error("an engine that answers is taken for lost")
 	}
 	if left := ledger.open(); len(left) != 0 {
@@ -529,13 +530,13 @@ func TestStopOfAnInstanceOnAnEngineThatWasLost(t *testing.T) {
 		w.(http.Flusher).Flush()
 		hang(w, r)
 	}})
-	p.patience, p.brief = time.Hour, 100*time.Millisecond
+	p.requests.Patience, p.requests.Brief = time.Hour, 100*time.Millisecond
 	inst, err := p.Launch(t.Context(), fakeSpec(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.fault[stepInspect] = hang
-	p.lost.Store(true)
+	p.requests.Lost.Store(true)
 	if err := inst.Stop(t.Context()); !errors.Is(err, platform.ErrGone) {
 		t.Errorf("Stop: %v, want ErrGone", err)
 	}
@@ -564,7 +565,7 @@ func TestStopWhoseTimeIsOver(t *testing.T) {
 	if err := c.Stop(over); !errors.Is(err, context.Canceled) {
 		t.Errorf("Stop: %v, want Canceled", err)
 	}
-	if alive(program) {
+	if program.Alive() {
 		t.Error("the program goes on")
 	}
 	if asked := f.since(); len(asked) != 0 {

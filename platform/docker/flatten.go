@@ -12,6 +12,7 @@ import (
 
 	"tare/image"
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 var _ platform.Layerer = (*Platform)(nil)
@@ -41,7 +42,7 @@ const flattenedTag = "-flattened"
 // Flatten implements [platform.Layerer]. The engine's export is handed to its
 // import as it comes; nothing of it touches our disk.
 func (p *Platform) Flatten(ctx context.Context, img image.Image) (_ platform.Flattened, err error) {
-	mark := newMark()
+	mark := engine.NewMark()
 	name, _, _ := strings.Cut(strings.TrimPrefix(img.Reference, ourImages), ":")
 	flat := platform.Flattened{Image: img}
 	flat.Image.Name = img.Name + ", flattened"
@@ -80,9 +81,9 @@ func (p *Platform) Flatten(ctx context.Context, img image.Image) (_ platform.Fla
 // undo removes what an import that failed may have made. Where the engine went
 // silent, or we did, it may be finishing still: the entry stays for tare clean.
 func (p *Platform) undo(ctx context.Context, img image.Image, why error) error {
-	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.requests.Patience)
 	defer cancel()
-	if refused := new(EngineError); errors.As(why, &refused) {
+	if refused := new(engine.Error); errors.As(why, &refused) {
 		return p.Discard(cleanup, img)
 	}
 	p.mu.Lock()
@@ -171,7 +172,7 @@ func (p *Platform) atRest(ctx context.Context, img image.Image, mark string) (id
 // reimport exports a container and imports what comes, under a new reference.
 func (p *Platform) reimport(ctx context.Context, container, name, reference string) error {
 	doing := "flatten image " + name
-	return p.watched(ctx, doing, func(ctx context.Context) error {
+	return p.requests.Transfer(ctx, doing, func(ctx context.Context) error {
 		exported, err := p.client.ContainerExport(ctx, container, client.ContainerExportOptions{})
 		if err != nil {
 			return err

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"tare/kernel/accounting"
 	"tare/kernel/cgroup"
-	"tare/kernel/process"
 	"tare/platform"
 )
 
@@ -64,16 +62,12 @@ func (s *Swarm) Freezes(context.Context, platform.Setting) error {
 	return s.engine.unsupported("freezing", "the swarm keeps a service's tasks, and may put another container in the place of one at any time; docker has it")
 }
 
-// Freeze implements [platform.Freezing]. The engine is not asked (docker pause takes some
-// hundredths of a second) and does not know of it.
+// Freeze implements [platform.Freezing].
 func (i *instance) Freeze(ctx context.Context) error {
 	if err := i.freezes(); err != nil {
 		return err
 	}
-	if err := platform.FreezeGroup(ctx, i.group); err != nil {
-		return fmt.Errorf("freeze container %s: %w", i.name, err)
-	}
-	return nil
+	return i.Program.Freeze(ctx, i.group)
 }
 
 // Thaw implements [platform.Freezing].
@@ -81,21 +75,15 @@ func (i *instance) Thaw(ctx context.Context) error {
 	if err := i.freezes(); err != nil {
 		return err
 	}
-	return i.group.Thaw(ctx)
+	return i.Program.Thaw(ctx, i.group)
 }
 
-// freezes refuses where nothing of the container can be frozen.
+// freezes refuses what cannot be frozen.
 func (i *instance) freezes() error {
 	if i.p.name == NameSwarm {
-		return (&Swarm{i.p}).Freezes(context.Background(), i.spec.Setting)
+		return (&Swarm{i.p}).Freezes(context.Background(), i.Spec.Setting)
 	}
-	if err := i.p.freezesBy(i.info, i.spec.Setting); err != nil {
-		return err
-	}
-	if i.process == nil || !alive(i.process.Identity) {
-		return i.ended()
-	}
-	return nil
+	return i.p.freezesBy(i.info, i.Spec.Setting)
 }
 
 // thaw lets a container run that was frozen behind the engine's back: version 1's freezer
@@ -114,18 +102,10 @@ func thaw(ctx context.Context, c container.InspectResponse) error {
 }
 
 // Attendants implements [platform.Attending]: the engine's daemons, the container's shim and
-// the proxies of its ports. They are looked for once. Daemons serve all containers.
+// the proxies of its ports. Daemons serve all containers.
 func (i *instance) Attendants() (time.Duration, error) {
-	i.attending.Lock()
-	defer i.attending.Unlock()
-	if i.attendants == nil {
+	return i.Attend(func() ([]int, error) {
 		all, err := accounting.Take("/proc")
-		if err != nil {
-			return 0, err
-		}
-		if i.attendants, err = process.NewMeter(i.p.servants(context.Background(), all, i.told())); err != nil {
-			return 0, fmt.Errorf("find the processes that serve container %s: %w", i.name, err)
-		}
-	}
-	return i.attendants.Read()
+		return i.p.servants(context.Background(), all, i.words()), err
+	})
 }

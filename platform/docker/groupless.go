@@ -19,6 +19,43 @@ import (
 // version 1) is what lives in the process namespace of its first process. No
 // account of it outlives its processes.
 
+// namespaceAccount is the account of a process namespace, whose first process is
+// followed. It implements [engine.Account].
+type namespaceAccount struct {
+	first     process.Identity
+	namespace string
+	program   string // for messages
+}
+
+// Processes implements [engine.Account].
+func (n namespaceAccount) Processes() ([]int, error) { return companions(n.namespace), nil }
+
+// Usage implements [engine.Account]. A process that ends while the others are
+// read may be missed, or counted by its parent once more: the sum is of about
+// this moment.
+func (n namespaceAccount) Usage() (platform.Usage, error) {
+	var cpu time.Duration
+	err := platform.ErrGone // a namespace's number is another's, once it is gone
+	if n.first.Alive() {
+		cpu, err = spent(companions(n.namespace))
+	}
+	if errors.Is(err, platform.ErrGone) {
+		return platform.Usage{}, fmt.Errorf("what %s has used went with its processes, as it had no control group: %w", n.program, err)
+	}
+	return platform.Usage{CPU: cpu}, err
+}
+
+// LastUsage implements [engine.Account]. It is read before the shim has reaped
+// the first process: the kernel lets it wait for all others of its process
+// namespace, so that their time is in its own.
+func (n namespaceAccount) LastUsage() (platform.Usage, bool, error) {
+	cpu, err := spent([]int{n.first.PID})
+	if now, gone := process.Identify(n.first.PID); err == nil && (gone != nil || now != n.first) {
+		err = platform.ErrGone // what was read may have been another's
+	}
+	return platform.Usage{CPU: cpu}, false, err
+}
+
 // everyProcess lists the ids of all processes.
 func everyProcess() []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well formed
@@ -50,17 +87,6 @@ func companions(namespace string) []int {
 	return pids
 }
 
-// lastSpent is what the first process and all that lived with it have used, read
-// when it has ended and before its shim has reaped it: the kernel lets it wait
-// for all others of its process namespace, so that their time is in its own.
-func (i *instance) lastSpent() (platform.Usage, error) {
-	cpu, err := spent([]int{i.pid})
-	if now, gone := process.Identify(i.pid); err == nil && (gone != nil || now != i.process.Identity) {
-		err = platform.ErrGone // what was read may have been another's
-	}
-	return platform.Usage{CPU: cpu}, err
-}
-
 // spent is the CPU time of the processes and of their children that ended and
 // were waited for. Of threads that live it is known to the nanosecond, of all
 // others in the hundredths of a second that the kernel gives.
@@ -90,18 +116,18 @@ func spent(pids []int) (time.Duration, error) {
 // holdGroupless is hold for such a container: its shim says that the process is
 // its first.
 func (i *instance) holdGroupless(handle *process.Handle) error {
-	namespace, err := processNamespace(i.pid)
-	if err == nil && keptBy(i.pid, i.id) {
-		i.process, i.namespace = handle, namespace
+	namespace, err := processNamespace(i.PID)
+	if err == nil && keptBy(i.PID, i.id) {
+		i.Process, i.Account = handle, namespaceAccount{handle.Identity, namespace, i.Spec.Args[0] + " in container " + i.Container}
 		return nil
 	}
-	over := !alive(handle.Identity)
+	over := !handle.Alive()
 	handle.Close()
 	if over {
 		return nil
 	}
 	if err == nil {
-		err = fmt.Errorf("process %d, which the engine named, is none of its shim's; the engine is in a process namespace that is not this one", i.pid)
+		err = fmt.Errorf("process %d, which the engine named, is none of its shim's; the engine is in a process namespace that is not this one", i.PID)
 	}
 	return err
 }
@@ -123,19 +149,4 @@ func running(pid int) time.Duration {
 		}
 	}
 	return total
-}
-
-// grouplessUsage sums what the container's processes have used.
-func (i *instance) grouplessUsage() (platform.Usage, error) {
-	// A process that ends while the others are read may be missed, or counted by
-	// its parent once more: the sum is of about this moment.
-	var cpu time.Duration
-	err := platform.ErrGone // a namespace's number is another's, once it is gone
-	if alive(i.process.Identity) {
-		cpu, err = spent(companions(i.namespace))
-	}
-	if errors.Is(err, platform.ErrGone) {
-		return platform.Usage{}, fmt.Errorf("what %s in container %s has used went with its processes, as it had no control group: %w", i.spec.Args[0], i.name, err)
-	}
-	return platform.Usage{CPU: cpu}, err
 }

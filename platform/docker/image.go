@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/moby/moby/api/types/jsonstream"
 	"github.com/moby/moby/client"
@@ -18,6 +17,7 @@ import (
 	"tare/image"
 	"tare/nearest"
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 const kindImage = "image"
@@ -25,10 +25,6 @@ const kindImage = "image"
 // ourImages is the registry in the references of every image that package
 // image makes; nothing else is ever removed.
 const ourImages = "tare.local/"
-
-// transferLimit bounds the loading or saving of one image by an engine that
-// still answers pings.
-const transferLimit = 15 * time.Minute
 
 // Prepare loads the image's archive into the engine, unless the engine has it.
 func (p *Platform) Prepare(ctx context.Context, img image.Image) error {
@@ -65,8 +61,8 @@ func (p *Platform) Prepare(ctx context.Context, img image.Image) error {
 	}
 	// Where the engine refused, nothing came to be. Where it went silent, or
 	// we did, it may be finishing still: the entry stays for tare clean.
-	refused := new(EngineError)
-	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.patience)
+	refused := new(engine.Error)
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.requests.Patience)
 	defer cancel()
 	if rerr := p.Remove(cleanup, entry); rerr == nil && errors.As(err, &refused) {
 		done()
@@ -91,7 +87,7 @@ func (p *Platform) holds(ctx context.Context, reference string) (bool, error) {
 
 func (p *Platform) loadArchive(ctx context.Context, img image.Image, archive io.Reader) error {
 	doing := "load image " + img.Name + " into the engine"
-	err := p.watched(ctx, doing, func(ctx context.Context) error {
+	err := p.requests.Transfer(ctx, doing, func(ctx context.Context) error {
 		answer, err := p.client.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
 		if err != nil {
 			return err
@@ -104,7 +100,7 @@ func (p *Platform) loadArchive(ctx context.Context, img image.Image, archive io.
 	}
 	present, err := p.holds(ctx, img.Reference)
 	if err == nil && !present {
-		err = &EngineError{Doing: doing, Message: img.Archive + " holds no image tagged " + img.Reference + "; build the image anew"}
+		err = &engine.Error{Doing: doing, Message: img.Archive + " holds no image tagged " + img.Reference + "; build the image anew"}
 	}
 	return err
 }
@@ -123,48 +119,6 @@ func loadAnswer(r io.Reader) error {
 			return m.Error
 		}
 	}
-}
-
-// watched does a request that may rightly take minutes, and gives it up when
-// the engine stops answering pings meanwhile.
-func (p *Platform) watched(ctx context.Context, doing string, request func(context.Context) error) error {
-	watched, stop := p.watch(ctx)
-	defer stop()
-	err := request(watched)
-	if err == nil {
-		return nil
-	}
-	if cause := context.Cause(watched); cause != nil {
-		return fmt.Errorf("%s: %w", doing, cause)
-	}
-	return p.explain(doing, err)
-}
-
-// watch gives a context that ends when the engine stops answering. stop must be called.
-func (p *Platform) watch(parent context.Context) (ctx context.Context, stop func()) {
-	bounded, cancelBound := context.WithTimeoutCause(parent, transferLimit,
-		fmt.Errorf("the engine has taken more than %s: %w", transferLimit, platform.ErrGone))
-	ctx, cancel := context.WithCancelCause(bounded)
-	go func() {
-		pulse := time.NewTicker(max(p.patience/12, time.Millisecond))
-		defer pulse.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-pulse.C:
-			}
-			err := p.call(ctx, "ping", func(ctx context.Context) error {
-				_, err := p.client.Ping(ctx, client.PingOptions{})
-				return err
-			})
-			if errors.Is(err, platform.ErrGone) {
-				cancel(err)
-				return
-			}
-		}
-	}()
-	return ctx, func() { cancel(nil); cancelBound() }
 }
 
 // Release removes the images that Prepare loaded; the ones that were in the
@@ -220,7 +174,7 @@ func (p *Platform) Export(ctx context.Context, reference string) (io.ReadCloser,
 		return nil, &UnknownImage{Reference: reference, Similar: p.similar(ctx, reference)}
 	}
 	doing := "save image " + reference
-	watched, stop := p.watch(ctx)
+	watched, stop := p.requests.Watch(ctx)
 	stream, err := p.client.ImageSave(watched, []string{reference})
 	if err != nil {
 		cause := context.Cause(watched)

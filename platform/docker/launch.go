@@ -2,17 +2,17 @@ package docker
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"tare/platform"
+	"tare/platform/engine"
 	"tare/platform/held"
 )
 
@@ -66,7 +66,7 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err != nil {
 		return nil, err
 	}
-	options, err := plan{spec: spec, program: program, info: info, name: i.name, mark: i.mark, mounts: mounts, publish: publish}.options()
+	options, err := plan{spec: spec, program: program, info: info, name: i.Container, mark: i.mark, mounts: mounts, publish: publish}.options()
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 // start is the one request that starts the container.
 func (i *instance) start(ctx context.Context) error {
 	// What the engine took to create counts, and the rest in between does not.
-	i.began = i.began.Add(time.Since(i.rested))
-	return i.p.call(ctx, "start "+i.spec.Args[0]+" in container "+i.name, func(ctx context.Context) error {
+	i.Began = i.Began.Add(time.Since(i.rested))
+	return i.p.call(ctx, "start "+i.Spec.Args[0]+" in container "+i.Container, func(ctx context.Context) error {
 		_, err := i.p.client.ContainerStart(ctx, i.id, client.ContainerStartOptions{})
 		return err
 	})
@@ -101,32 +101,24 @@ func (i *instance) take(ctx context.Context) (platform.Instance, error) {
 	if err := i.hold(); err != nil {
 		return nil, err
 	}
-	if i.spec.Setting.Network == platform.NetworkProxy && i.process != nil {
+	if i.Spec.Setting.Network == platform.NetworkProxy && i.Process != nil {
 		if err := i.proxied(); err != nil {
 			return nil, err
 		}
 	}
-	go i.watch()
+	go i.Watch()
 	return i, nil
 }
 
 // clear removes a container that nobody watches: at rest, started, or half made.
 func (i *instance) clear(ctx context.Context) error {
 	err := i.remove(ctx)
-	i.hangUp()
+	i.HangUp()
 	if err != nil {
 		return i.leftovers(err)
 	}
 	i.p.leave(i)
 	return nil
-}
-
-// newMark makes the label by which a thing of ours is told from one that took
-// its name.
-func newMark() string {
-	var b [8]byte
-	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
-	return hex.EncodeToString(b[:])
 }
 
 // acquire enters a thing in the ledger and makes it. Release removes it, even
@@ -200,19 +192,19 @@ func (i *instance) release(ctx context.Context) error {
 }
 
 func (i *instance) create(ctx context.Context, options client.ContainerCreateOptions) error {
-	entry := platform.Entry{Platform: i.p.name, Kind: kindContainer, ID: i.name, Attrs: map[string]string{labelLedger: i.mark}}
+	entry := platform.Entry{Platform: i.p.name, Kind: kindContainer, ID: i.Container, Attrs: map[string]string{labelLedger: i.mark}}
 	return i.acquire(ctx, entry, func(ctx context.Context) error {
-		i.began = time.Now() // the data is laid out and the ledger written: what follows is the engine's
-		err := i.p.call(ctx, "create container "+i.name, func(ctx context.Context) error {
+		i.Began = time.Now() // the data is laid out and the ledger written: what follows is the engine's
+		err := i.p.call(ctx, "create container "+i.Container, func(ctx context.Context) error {
 			answer, err := i.p.client.ContainerCreate(ctx, options)
 			i.id = answer.ID
 			return err
 		})
 		switch {
 		case errdefs.IsConflict(err):
-			return &EngineError{Doing: "create container " + i.name, Message: "a container of that name exists already; tare clean removes it if it is tare's, docker rm if it is yours", err: err}
+			return &engine.Error{Doing: "create container " + i.Container, Message: "a container of that name exists already; tare clean removes it if it is tare's, docker rm if it is yours", Err: err}
 		case gone(err):
-			return &EngineError{Doing: "create container " + i.name, Message: "the engine has no image " + i.spec.Image.Reference + "; it was not prepared, or somebody removed it (docker image prune)", err: err}
+			return &engine.Error{Doing: "create container " + i.Container, Message: "the engine has no image " + i.Spec.Image.Reference + "; it was not prepared, or somebody removed it (docker image prune)", Err: err}
 		}
 		return err
 	})
@@ -222,20 +214,30 @@ func (i *instance) create(ctx context.Context, options client.ContainerCreateOpt
 func (i *instance) attach(ctx context.Context) error {
 	attached, err := i.connect(ctx)
 	if err == nil && attached != nil {
-		i.output = follow(attached.Reader, attached.Close, i.spec.Stdout, i.spec.Stderr)
+		i.handOn(attached)
 	}
 	return err
 }
 
+// handOn hands the program's output on, as it comes.
+func (i *instance) handOn(attached *client.HijackedResponse) {
+	i.Output = engine.NewOutput(i.Spec.Stdout, i.Spec.Stderr)
+	i.Output.Follow(func() error {
+		stdout, stderr := i.Output.Writers()
+		_, err := stdcopy.StdCopy(stdout, stderr, attached.Reader)
+		return err
+	}, attached.Close)
+}
+
 // connect is the connection to the program's output; nil where nobody wants that.
 func (i *instance) connect(ctx context.Context) (*client.HijackedResponse, error) {
-	if i.spec.Stdout == nil && i.spec.Stderr == nil {
+	if i.Spec.Stdout == nil && i.Spec.Stderr == nil {
 		return nil, nil
 	}
 	var connection client.HijackedResponse
-	err := i.p.call(ctx, "attach to container "+i.name, func(ctx context.Context) error {
+	err := i.p.call(ctx, "attach to container "+i.Container, func(ctx context.Context) error {
 		attached, err := i.p.client.ContainerAttach(ctx, i.id, client.ContainerAttachOptions{
-			Stream: true, Stdout: i.spec.Stdout != nil, Stderr: i.spec.Stderr != nil,
+			Stream: true, Stdout: i.Spec.Stdout != nil, Stderr: i.Spec.Stderr != nil,
 		})
 		connection = attached.HijackedResponse
 		return err
@@ -246,20 +248,13 @@ func (i *instance) connect(ctx context.Context) (*client.HijackedResponse, error
 	return &connection, nil
 }
 
-// ending is the engine's answer to the wait for a container's exit.
-type ending struct {
-	answer container.WaitResponse
-	err    error
-	at     time.Time
-}
-
 // awaitExit asks for the next exit, before the start: the program may be over
 // by the time that the start is answered, and the moment of its end counts.
-// (Fifty waits at rest made the starts beside them no slower that could be told.)
+// (Fifty waits at rest did not measurably slow the starts beside them.)
 func (i *instance) awaitExit(ctx context.Context) error {
 	waiting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var exited client.ContainerWaitResult
-	err := i.p.call(ctx, "wait for container "+i.name, func(ctx context.Context) error {
+	err := i.p.call(ctx, "wait for container "+i.Container, func(ctx context.Context) error {
 		// The request outlives this call, so only its beginning is bounded.
 		unbind := context.AfterFunc(ctx, cancel)
 		exited = i.p.client.ContainerWait(waiting, i.id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
@@ -280,30 +275,39 @@ func (i *instance) awaitExit(ctx context.Context) error {
 	}
 	// Taken whether or not anybody asks: an answer that nobody takes would keep
 	// its connection for ever.
-	answered := make(chan ending, 1)
+	answered := make(chan engine.Ending, 1)
 	go func() {
 		select {
 		case answer := <-exited.Result:
-			answered <- ending{answer: answer, at: time.Now()}
+			e := engine.Ending{Code: int(answer.StatusCode), At: time.Now()}
+			if answer.Error != nil {
+				e.Err = &engine.Error{Doing: "wait for container " + i.Container, Message: answer.Error.Message}
+			}
+			answered <- e
 		case err := <-exited.Error:
-			answered <- ending{err: err, at: time.Now()}
+			answered <- i.broke(err)
 		}
 	}()
-	i.exited, i.stopWaiting = answered, cancel
+	i.Exited, i.StopWaiting = answered, cancel
 	return nil
+}
+
+// broke is the ending of a program of which the engine tells no more.
+func (i *instance) broke(err error) engine.Ending {
+	return engine.Ending{At: time.Now(), Err: i.p.explain("wait for container "+i.Container, err)}
 }
 
 // locate learns the first process' id and the addresses; a program that has
 // ended already has neither.
 func (i *instance) locate(ctx context.Context) error {
-	return i.p.call(ctx, "inspect container "+i.name, func(ctx context.Context) error {
+	return i.p.call(ctx, "inspect container "+i.Container, func(ctx context.Context) error {
 		answer, err := i.p.client.ContainerInspect(ctx, i.id, client.ContainerInspectOptions{})
 		if err != nil {
 			return err
 		}
-		i.addresses = addresses(i.spec, answer.Container)
+		i.addresses = addresses(i.Spec, answer.Container)
 		if state := answer.Container.State; state != nil {
-			i.pid = state.Pid
+			i.PID = state.Pid
 		}
 		return nil
 	})

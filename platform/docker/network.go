@@ -117,7 +117,7 @@ func ownAddress(n *container.NetworkSettings) (netip.Addr, bool) {
 
 // publishedPorts lists the host's ports on which the program's are published.
 func (i *instance) publishedPorts() []string {
-	if n := i.spec.Setting.Network; n != platform.NetworkProxy && n != platform.NetworkNAT {
+	if n := i.Spec.Setting.Network; n != platform.NetworkProxy && n != platform.NetworkNAT {
 		return nil
 	}
 	var ports []string

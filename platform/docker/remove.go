@@ -173,7 +173,7 @@ func (p *Platform) removeImage(ctx context.Context, reference string) error {
 	}
 	// That takes minutes where there are many layers; the engine answers others meanwhile.
 	remove := func() error {
-		return p.watched(ctx, "remove image "+reference, func(ctx context.Context) error {
+		return p.requests.Transfer(ctx, "remove image "+reference, func(ctx context.Context) error {
 			_, err := p.client.ImageRemove(ctx, reference, client.ImageRemoveOptions{PruneChildren: true})
 			return err
 		})

@@ -9,6 +9,7 @@ import (
 
 	"tare/image"
 	"tare/kernel/mount"
+	"tare/platform/engine"
 )
 
 // room refuses an image that the engine's disk could not hold, before the engine
@@ -27,7 +28,7 @@ func (p *Platform) room(ctx context.Context, img image.Image) error {
 		packed = archive.Size()
 	}
 	if need := uint64(needs(img.Size, packed)); free < need {
-		return &EngineError{
+		return &engine.Error{
 			Doing: "load image " + img.Name + " into the engine",
 			Message: fmt.Sprintf("it takes up to %s, and the engine's disk (%s) has %s left; free some, such as by docker image prune",
 				units.BytesSize(float64(need)), info.DockerRootDir, units.BytesSize(float64(free))),

@@ -19,7 +19,7 @@ import (
 // service writes the instance as the specification of a service of one task on
 // this node, which nobody starts again.
 func (i *instance) service(imageID string, mounts []mount.Mount) (swarm.ServiceSpec, error) {
-	spec, s := i.spec, i.spec.Setting
+	spec, s := i.Spec, i.Spec.Setting
 	noInit, atOnce, one := false, time.Duration(0), uint64(1)
 	program := &swarm.ContainerSpec{
 		Image:    imageID,
@@ -43,7 +43,7 @@ func (i *instance) service(imageID string, mounts []mount.Mount) (swarm.ServiceS
 		},
 	}
 	service := swarm.ServiceSpec{
-		Annotations: swarm.Annotations{Name: i.name, Labels: labels(i.mark)},
+		Annotations: swarm.Annotations{Name: i.Container, Labels: labels(i.mark)},
 		Mode:        swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &one}},
 		TaskTemplate: swarm.TaskSpec{
 			ContainerSpec: program,

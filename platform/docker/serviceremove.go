@@ -42,7 +42,7 @@ func (p *Platform) removeService(ctx context.Context, name, mark string) error {
 	if mark == "" {
 		return nil
 	}
-	for until := time.Now().Add(p.patience); ; {
+	for until := time.Now().Add(p.requests.Patience); ; {
 		if err := p.removeMarked(ctx, mark); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (p *Platform) removeService(ctx context.Context, name, mark string) error {
 			return p.removeMarked(ctx, mark)
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("%s: %s after its removal its task is still %s: %w", doing, p.patience, tasks[0].Status.State, platform.ErrGone)
+			return fmt.Errorf("%s: %s after its removal its task is still %s: %w", doing, p.requests.Patience, tasks[0].Status.State, platform.ErrGone)
 		}
 		select {
 		case <-time.After(removalLook):

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 // Layers and volumes are the engine's own; what is bound is a directory of ours.
@@ -21,7 +22,7 @@ func TestStoredAt(t *testing.T) {
 	}
 	refusing := map[string]func(http.ResponseWriter, *http.Request){stepInfo: refuse(http.StatusInternalServerError, "not today")}
 	_, p, _ = newFakeEngine(t, refusing)
-	if _, err := p.StoredAt(t.Context(), platform.StorageVolume); !errors.As(err, new(*EngineError)) {
+	if _, err := p.StoredAt(t.Context(), platform.StorageVolume); !errors.As(err, new(*engine.Error)) {
 		t.Errorf("an engine that does not say: %v", err)
 	}
 	if dir, err := p.StoredAt(t.Context(), platform.StorageBind); err != nil || dir != p.stateDir {

@@ -15,6 +15,7 @@ import (
 
 	"tare/image"
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 // Swarm is an engine's swarm: each program is a service of one replica, which
@@ -279,7 +280,7 @@ func (p *Platform) furnished(ctx context.Context, spec platform.Spec) (id string
 		return err
 	})
 	if gone(err) {
-		return "", &EngineError{Doing: "launch", Message: fmt.Sprintf("the engine has no image %s; it was not prepared, or somebody removed it (docker image prune)", reference), err: err}
+		return "", &engine.Error{Doing: "launch", Message: fmt.Sprintf("the engine has no image %s; it was not prepared, or somebody removed it (docker image prune)", reference), Err: err}
 	}
 	return id, err
 }

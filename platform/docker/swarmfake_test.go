@@ -176,7 +176,7 @@ func TestSwarmAttachesLate(t *testing.T) {
 	if err := a.settle(i, a.at.Add(-time.Millisecond)); !errors.Is(err, errLate) {
 		t.Errorf("started before: %v, want errLate", err)
 	}
-	if stdout.Len() > 0 || i.output != nil {
+	if stdout.Len() > 0 || i.Output != nil {
 		t.Errorf("the output of one that was late is handed on: %q", stdout.String())
 	}
 	if a, err = i.attachToTask(t.Context()); err != nil {
@@ -185,8 +185,8 @@ func TestSwarmAttachesLate(t *testing.T) {
 	if err := a.settle(i, a.at.Add(time.Millisecond)); err != nil {
 		t.Errorf("started after: %v", err)
 	}
-	<-i.output.done
-	i.hangUp()
+	<-i.Output.Done()
+	i.HangUp()
 	if stdout.String() != "hello" {
 		t.Errorf("output %q", stdout.String())
 	}
@@ -250,7 +250,7 @@ func TestServiceSpecification(t *testing.T) {
 		t.Errorf("runs %v %v of %s in %s as %s %v", program.Command, program.Args, program.Image, program.Dir, program.User, program.Groups)
 	case !slices.Contains(program.Env, `A={{"{{"}}.Node.ID}}`) || !slices.Contains(program.Env, "HOME=/elsewhere"):
 		t.Errorf("environment %q", program.Env)
-	case program.Labels[labelLedger] != i.mark || s.Labels[labelLedger] != i.mark || s.Name != i.name:
+	case program.Labels[labelLedger] != i.mark || s.Labels[labelLedger] != i.mark || s.Name != i.Container:
 		t.Errorf("labels %v and %v of %s", s.Labels, program.Labels, s.Name)
 	case len(program.Mounts) != 1 || task.LogDriver.Name != "local" || len(task.Networks) != 0:
 		t.Errorf("mounts %v, log %v, networks %v", program.Mounts, task.LogDriver, task.Networks)
@@ -258,7 +258,7 @@ func TestServiceSpecification(t *testing.T) {
 		t.Errorf("ports %+v", s.EndpointSpec)
 	}
 	for network, want := range map[platform.Network]string{"": "host", platform.NetworkHost: "host", platform.NetworkBridge: "bridge"} {
-		i.spec.Setting = platform.Setting{Network: network}
+		i.Spec.Setting = platform.Setting{Network: network}
 		s, err := i.service("sha256:abc", nil)
 		if err != nil || len(s.TaskTemplate.Networks) != 1 || s.TaskTemplate.Networks[0].Target != want || s.EndpointSpec != nil || s.TaskTemplate.Resources != nil {
 			t.Errorf("network %q: %+v, %v", network, s, err)

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
-	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/api/types/swarm"
 	"github.com/moby/moby/client"
 
 	"tare/platform"
+	"tare/platform/engine"
 )
 
 // looksAtTask is how often a task is looked at until its container runs: a task
@@ -30,22 +30,22 @@ const looksAtTask = 100 * time.Millisecond
 // its end.
 func (i *instance) runService(ctx context.Context, spec swarm.ServiceSpec) error {
 	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	i.stopWaiting = cancel
+	i.StopWaiting = cancel
 	told, err := i.events(ctx, following)
 	if err != nil {
 		return err
 	}
-	entry := platform.Entry{Platform: i.p.name, Kind: kindService, ID: i.name, Attrs: map[string]string{labelLedger: i.mark}}
+	entry := platform.Entry{Platform: i.p.name, Kind: kindService, ID: i.Container, Attrs: map[string]string{labelLedger: i.mark}}
 	serviceID := ""
 	err = i.acquire(ctx, entry, func(ctx context.Context) error {
-		i.began = time.Now() // the data is laid out and the ledger written: what follows is the engine's
-		err := i.p.call(ctx, "create service "+i.name, func(ctx context.Context) error {
+		i.Began = time.Now() // the data is laid out and the ledger written: what follows is the engine's
+		err := i.p.call(ctx, "create service "+i.Container, func(ctx context.Context) error {
 			answer, err := i.p.client.ServiceCreate(ctx, client.ServiceCreateOptions{Spec: spec})
 			serviceID = answer.ID
 			return err
 		})
 		if errdefs.IsConflict(err) || errdefs.IsAlreadyExists(err) {
-			return &EngineError{Doing: "create service " + i.name, Message: "a service of that name exists already; tare clean removes it if it is tare's, docker service rm if it is yours", err: err}
+			return &engine.Error{Doing: "create service " + i.Container, Message: "a service of that name exists already; tare clean removes it if it is tare's, docker service rm if it is yours", Err: err}
 		}
 		return err
 	})
@@ -55,17 +55,17 @@ func (i *instance) runService(ctx context.Context, spec swarm.ServiceSpec) error
 	if err := i.awaitTask(ctx, serviceID, told); err != nil {
 		return err
 	}
-	ended := make(chan ending, 1)
+	ended := make(chan engine.Ending, 1)
 	go func() { ended <- i.awaitDeath(told) }()
-	i.exited = ended
+	i.Exited = ended
 	return nil
 }
 
 // events follows what happens to the containers of the instance's mark.
 func (i *instance) events(ctx, following context.Context) (told client.EventsResult, err error) {
-	err = i.p.call(ctx, "follow the containers of service "+i.name, func(ctx context.Context) error {
+	err = i.p.call(ctx, "follow the containers of service "+i.Container, func(ctx context.Context) error {
 		// The request outlives this call, so only its beginning is bounded.
-		unbind := context.AfterFunc(ctx, i.stopWaiting)
+		unbind := context.AfterFunc(ctx, i.StopWaiting)
 		told = i.p.client.Events(following, client.EventsListOptions{
 			Filters: client.Filters{}.Add("type", string(events.ContainerEventType)).Add("label", labelLedger+"="+i.mark),
 		})
@@ -85,10 +85,10 @@ func (i *instance) events(ctx, following context.Context) (told client.EventsRes
 // awaitTask waits until the service's container has been started, or its task
 // has failed.
 func (i *instance) awaitTask(ctx context.Context, serviceID string, told client.EventsResult) error {
-	doing := "start " + i.spec.Args[0] + " in a task of service " + i.name
+	doing := "start " + i.Spec.Args[0] + " in a task of service " + i.Container
 	look := time.NewTicker(looksAtTask)
 	defer look.Stop()
-	late := time.NewTimer(i.p.patience)
+	late := time.NewTimer(i.p.requests.Patience)
 	defer late.Stop()
 	last := swarm.TaskStatus{State: swarm.TaskStateNew}
 	var attached attachment
@@ -127,7 +127,7 @@ func (i *instance) awaitTask(ctx context.Context, serviceID string, told client.
 			}
 			// One whose container has run and ended is told of by its events.
 			if finished(last.State) && !i.ran(ctx) {
-				return &EngineError{Doing: doing, Message: oneLine(errors.New(cmp.Or(last.Err, last.Message, string(last.State))))}
+				return &engine.Error{Doing: doing, Message: oneLine(errors.New(cmp.Or(last.Err, last.Message, string(last.State))))}
 			}
 		case <-late.C:
 			why := string(last.State)
@@ -137,7 +137,7 @@ func (i *instance) awaitTask(ctx context.Context, serviceID string, told client.
 			if last.Err != "" {
 				why += ": " + last.Err
 			}
-			return &EngineError{Doing: doing, Message: fmt.Sprintf("it has not started for %s, and its task is %s", i.p.patience, why)}
+			return &engine.Error{Doing: doing, Message: fmt.Sprintf("it has not started for %s, and its task is %s", i.p.requests.Patience, why)}
 		}
 	}
 }
@@ -170,9 +170,9 @@ func (a attachment) settle(i *instance, started time.Time) error {
 	}
 	if !a.early || !started.After(a.at) {
 		a.drop()
-		return fmt.Errorf("service %s: %w", i.name, errLate)
+		return fmt.Errorf("service %s: %w", i.Container, errLate)
 	}
-	i.output = follow(a.connection.Reader, a.connection.Close, i.spec.Stdout, i.spec.Stderr)
+	i.handOn(a.connection)
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (i *instance) executed() bool {
 	if err != nil {
 		return true // it may have been, and be over
 	}
-	return slices.ContainsFunc(pids, func(pid int) bool { return !i.beforeProgram(pid) })
+	return slices.ContainsFunc(pids, func(pid int) bool { return !platform.BeforeProgram(pid, i.runtime()) })
 }
 
 // cutOff is the error of a stream that should not have ended.
@@ -256,7 +256,7 @@ func (p *Platform) tasks(ctx context.Context, serviceID string) ([]swarm.Task, e
 }
 
 // awaitDeath gives the exit that the container's events tell of.
-func (i *instance) awaitDeath(told client.EventsResult) ending {
+func (i *instance) awaitDeath(told client.EventsResult) engine.Ending {
 	for {
 		select {
 		case e := <-told.Messages:
@@ -265,11 +265,11 @@ func (i *instance) awaitDeath(told client.EventsResult) ending {
 			}
 			code, err := strconv.Atoi(e.Actor.Attributes["exitCode"])
 			if err != nil {
-				err = fmt.Errorf("the engine tells of the end of container %s with exit status %q", i.id, e.Actor.Attributes["exitCode"])
+				return i.broke(fmt.Errorf("the engine reports the end of container %s with exit status %q", i.id, e.Actor.Attributes["exitCode"]))
 			}
-			return ending{answer: container.WaitResponse{StatusCode: int64(code)}, err: err, at: time.Now()}
+			return engine.Ending{Code: code, At: time.Now()}
 		case err := <-told.Err:
-			return ending{err: cutOff(err), at: time.Now()}
+			return i.broke(cutOff(err))
 		}
 	}
 }
@@ -279,7 +279,7 @@ func (i *instance) takeTask(ctx context.Context) (platform.Instance, error) {
 	if err := i.locate(ctx); err != nil {
 		return nil, err
 	}
-	if i.spec.Setting.Network == platform.NetworkNAT {
+	if i.Spec.Setting.Network == platform.NetworkNAT {
 		if err := i.locateMesh(ctx); err != nil {
 			return nil, err
 		}
@@ -287,7 +287,7 @@ func (i *instance) takeTask(ctx context.Context) (platform.Instance, error) {
 	if err := i.hold(); err != nil {
 		return nil, err
 	}
-	go i.watch()
+	go i.Watch()
 	return i, nil
 }
 
@@ -297,8 +297,8 @@ const gatewayNetwork = "docker_gwbridge"
 // locateMesh learns where the routing mesh has published the ports: on all of the
 // node's addresses, of which the one that its own packets leave by is taken.
 func (i *instance) locateMesh(ctx context.Context) error {
-	return i.p.call(ctx, "find the ports of service "+i.name, func(ctx context.Context) error {
-		answer, err := i.p.client.ServiceInspect(ctx, i.name, client.ServiceInspectOptions{})
+	return i.p.call(ctx, "find the ports of service "+i.Container, func(ctx context.Context) error {
+		answer, err := i.p.client.ServiceInspect(ctx, i.Container, client.ServiceInspectOptions{})
 		if err != nil {
 			return err
 		}

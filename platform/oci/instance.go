@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -81,11 +80,7 @@ func (i *instance) Processes() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first process first, if it lives.
-	if at := slices.Index(pids, i.init.PID); at > 0 {
-		pids = slices.Insert(slices.Delete(pids, at, at+1), 0, i.init.PID)
-	}
-	return pids, nil
+	return platform.FirstFirst(pids, i.init.PID), nil
 }
 
 // InForce tells of the program's process; of a sandbox, of the sandbox's.
