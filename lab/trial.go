@@ -14,6 +14,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/kernel/accounting"
+	"tare/kernel/process"
 	"tare/platform"
 	"tare/record"
 	"tare/workload"
@@ -37,7 +38,7 @@ type trial struct {
 	// started is when a program that was created ahead was started; zero where its
 	// platform says itself what its execution took.
 	started  time.Time
-	out, err Output
+	out, err process.Tail
 
 	mu         sync.Mutex
 	samples    []record.Sample

@@ -73,7 +73,7 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	o.Join, o.OOMScore, o.CPUs, o.NetNS = group.ProcessFiles(), generatorScore, g.CPUs, g.NetNS
 
 	var printed bytes.Buffer
-	complaints := tail{most: 4 << 10}
+	complaints := process.Tail{Most: 4 << 10}
 	r, err := start(ctx, o, group, &printed, &complaints)
 	if err != nil {
 		return nil, err
@@ -87,34 +87,20 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	case ctx.Err() != nil:
 		err = fmt.Errorf("load program %s: %w", g.Args[0], ctx.Err())
 	case ending.Signal != 0:
-		err = fmt.Errorf("load program %s was ended by signal %d%s", g.Args[0], ending.Signal, complaints.quoted())
+		err = fmt.Errorf("load program %s was ended by signal %d%s", g.Args[0], ending.Signal, quoted(&complaints))
 	case ending.Code != 0:
-		err = fmt.Errorf("load program %s ended with status %d%s", g.Args[0], ending.Code, complaints.quoted())
+		err = fmt.Errorf("load program %s ended with status %d%s", g.Args[0], ending.Code, quoted(&complaints))
 	}
 	return printed.Bytes(), errors.Join(err, waiting, flushing, cleaning)
 }
 
-// tail keeps the end of what is written to it.
-type tail struct {
-	most int
-	kept []byte
-	cut  bool
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.kept = append(t.kept, p...)
-	if extra := len(t.kept) - t.most; extra > 0 {
-		t.kept, t.cut = append([]byte(nil), t.kept[extra:]...), true
-	}
-	return len(p), nil
-}
-
-func (t *tail) quoted() string {
-	text := strings.TrimSpace(string(t.kept))
+// quoted is what a program complained of, to stand behind an error.
+func quoted(t *process.Tail) string {
+	text := strings.TrimSpace(string(t.Bytes()))
 	if text == "" {
 		return ""
 	}
-	if t.cut {
+	if t.Cut() {
 		text = "..." + text
 	}
 	return ": " + text

@@ -1,10 +1,9 @@
 package vm
 
 import (
-	"bytes"
 	"slices"
 	"strings"
-	"sync"
+	"tare/kernel/process"
 	"unicode"
 )
 
@@ -12,20 +11,9 @@ import (
 const consoleSize = 16 << 10
 
 // console keeps the end of what a machine and its engine say.
-type console struct {
-	mu   sync.Mutex
-	text []byte
-}
+type console struct{ process.Tail }
 
-func (c *console) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.text = append(c.text, b...)
-	if over := len(c.text) - consoleSize; over > 0 {
-		c.text = append(c.text[:0], c.text[over:]...)
-	}
-	return len(b), nil
-}
+func newConsole() *console { return &console{process.Tail{Most: consoleSize}} }
 
 // tailLines is how many lines of a console an error shows.
 const tailLines = 4
@@ -38,11 +26,8 @@ var telling = []string{"Kernel panic", "tare: ", "qemu-system-", "KVM internal e
 // before them the reason of its end, where an earlier line tells it. What moves a
 // terminal's cursor is left out.
 func (c *console) tail() string {
-	c.mu.Lock()
-	text := bytes.Clone(c.text)
-	c.mu.Unlock()
 	var lines []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(c.Bytes())) {
 		if line = plain(line); line != "" {
 			lines = append(lines, line)
 		}

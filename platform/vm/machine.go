@@ -91,7 +91,7 @@ func (p *Pool) bootMachine(ctx context.Context, s shape) (_ *machine, err error)
 		return nil, err
 	}
 	m := &machine{
-		pool: p, shape: s, things: held.New(p.options.Ledger), console: &console{},
+		pool: p, shape: s, things: held.New(p.options.Ledger), console: newConsole(),
 		turn: make(chan struct{}, 1), prepared: map[string]bool{}, gone: make(chan struct{}), used: time.Now(),
 	}
 	o := startOrder{shape: s, console: m.console, boot: files}

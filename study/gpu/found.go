@@ -15,7 +15,7 @@ import (
 
 	"tare/image"
 	"tare/kernel/nvidia"
-	"tare/lab"
+	"tare/kernel/process"
 	"tare/platform"
 	activity "tare/probe/gpu"
 	programs "tare/programs/gpu"
@@ -342,7 +342,7 @@ func (f *Found) try(ctx context.Context, p platform.Platform, gpu string, img im
 	if err := p.Prepare(ctx, img); err != nil {
 		return err
 	}
-	out, said := lab.Output{Most: outputKept}, lab.Output{}
+	out, said := process.Tail{Most: outputKept}, process.Tail{}
 	inst, err := p.Launch(ctx, platform.Spec{
 		Name: name, Image: img, Setting: setting, Stdout: &out, Stderr: &said,
 		Args: append([]string{path.Join("/gpu", string(f.Kinds[0]), programs.DeviceLimits)}, small()...),

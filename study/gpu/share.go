@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
 	programs "tare/programs/gpu"
@@ -81,7 +82,7 @@ func (s sharing) one(
 	if err != nil {
 		return ended{err: err}
 	}
-	r := &running{Running: kit.Running{Bench: b, Parameters: params, Out: lab.Output{Most: outputKept}}}
+	r := &running{Running: kit.Running{Bench: b, Parameters: params, Out: process.Tail{Most: outputKept}}}
 	if r.Instance, err = s.launch(ctx, b, program, edits, env, r); err != nil {
 		return ended{err: err}
 	}

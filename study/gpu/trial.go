@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
 	activity "tare/probe/gpu"
@@ -187,7 +188,7 @@ func (t trial) execute(
 	if err != nil {
 		return nil, err
 	}
-	r = &running{metrics: metrics, Running: kit.Running{Bench: b, Parameters: params, Out: lab.Output{Most: outputKept}}}
+	r = &running{metrics: metrics, Running: kit.Running{Bench: b, Parameters: params, Out: process.Tail{Most: outputKept}}}
 	launched := time.Now()
 	if r.Instance, err = t.launch(ctx, b, program, edits, env, r); err != nil {
 		return r, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
 	"tare/workload"
@@ -16,7 +17,7 @@ type Running struct {
 	Bench      lab.Bench
 	Parameters workload.Params // that it has
 	Instance   platform.Instance
-	Out, Err   lab.Output
+	Out, Err   process.Tail
 }
 
 var _ workload.Trial = (*Running)(nil)

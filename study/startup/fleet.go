@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
 	"tare/study/kit"
@@ -57,7 +58,7 @@ func lay(ctx context.Context, b lab.Bench, w workload.Workload, count int) (*fle
 	f.containers = make([]*container, count)
 	for i := range specs {
 		f.containers[i] = &container{
-			args: f.args, running: kit.Running{Bench: b, Parameters: c.Params, Out: lab.Output{Most: outputKept}},
+			args: f.args, running: kit.Running{Bench: b, Parameters: c.Params, Out: process.Tail{Most: outputKept}},
 		}
 		if serves {
 			f.containers[i].service = service

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/image"
+	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
 	"tare/report"
@@ -94,7 +95,7 @@ func flattened(ctx context.Context, b lab.Bench, img image.Image) (flat image.Im
 
 // measure launches the program and reads what it printed.
 func (t trial) measure(ctx context.Context, b lab.Bench, img image.Image) (times workload.FileTimes, err error) {
-	stdout, stderr := lab.Output{Most: outputKept}, lab.Output{}
+	stdout, stderr := process.Tail{Most: outputKept}, process.Tail{}
 	if err := b.Measuring(); err != nil {
 		return times, err
 	}

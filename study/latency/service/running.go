@@ -10,6 +10,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
 	"tare/study/kit"
@@ -33,7 +34,7 @@ type Running struct {
 // program's output goes to [Running.Outputs]. [Running.Launched] sets the instance.
 func NewRunning(b lab.Bench, params workload.Params, client Client) *Running {
 	return &Running{client: client, Running: kit.Running{
-		Bench: b, Parameters: params, Out: lab.Output{Most: outputKept}, Err: lab.Output{Most: outputKept},
+		Bench: b, Parameters: params, Out: process.Tail{Most: outputKept}, Err: process.Tail{Most: outputKept},
 	}}
 }
 

@@ -1,4 +1,4 @@
-package lab
+package process
 
 import (
 	"bytes"
@@ -6,21 +6,24 @@ import (
 	"testing"
 )
 
-func TestOutputKeepsTheEnd(t *testing.T) {
+func TestTailKeepsTheEnd(t *testing.T) {
 	for _, most := range []int{1, 7, 1000} {
-		o := Output{Most: most}
+		tail := Tail{Most: most}
 		var all []byte
 		for i := range 100 {
 			line := bytes.Repeat([]byte{byte('a' + i%26)}, i%13)
-			if n, err := o.Write(line); n != len(line) || err != nil {
+			if n, err := tail.Write(line); n != len(line) || err != nil {
 				t.Fatal(n, err)
 			}
 			all = append(all, line...)
-			if want := all[max(0, len(all)-most):]; !bytes.Equal(o.Bytes(), want) {
-				t.Fatalf("of %d bytes %q are kept, want %q", len(all), o.Bytes(), want)
+			if want := all[max(0, len(all)-most):]; !bytes.Equal(tail.Bytes(), want) {
+				t.Fatalf("of %d bytes %q are kept, want %q", len(all), tail.Bytes(), want)
 			}
-			if cap(o.kept) > 8*(most+13) {
-				t.Fatalf("%d bytes are held for %d", cap(o.kept), most)
+			if tail.Cut() != (len(all) > most) {
+				t.Fatalf("of %d bytes, %d kept: cut is %t", len(all), most, tail.Cut())
+			}
+			if cap(tail.kept) > 8*(most+13) {
+				t.Fatalf("%d bytes are held for %d", cap(tail.kept), most)
 			}
 		}
 	}
@@ -35,9 +38,9 @@ func TestLastLine(t *testing.T) {
 		"x\n" + strings.Repeat("a", 300): strings.Repeat("a", 200),
 		"x\n\xff!":                       "?!",
 	} {
-		var o Output
-		_, _ = o.Write([]byte(text))
-		if got := o.LastLine(); got != want {
+		var tail Tail
+		_, _ = tail.Write([]byte(text))
+		if got := tail.LastLine(); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
