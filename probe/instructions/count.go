@@ -189,7 +189,7 @@ func run(ctx context.Context, argv []string, root, lib string, env []string) (ui
 	cmd.Args = append(append(args, "--"), argv...)
 	cmd.Env = append(append([]string{}, env...), "VALGRIND_LAUNCHER=/usr/bin/valgrind", "VALGRIND_LIB="+lib)
 	cmd.ExtraFiles = []*os.File{said}
-	complaints := &tail{}
+	complaints := &process.Tail{Most: 4096}
 	cmd.Stderr = complaints
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if root != "" {
@@ -231,19 +231,4 @@ func words(stderr, report []byte) string {
 		}
 	}
 	return ""
-}
-
-// tail keeps the end of what is written.
-type tail struct{ bytes.Buffer }
-
-func (t *tail) Write(p []byte) (int, error) {
-	const most = 4096
-	n := len(p)
-	if _, err := t.Buffer.Write(p[max(0, n-most):]); err != nil {
-		return 0, err
-	}
-	if over := t.Len() - most; over > 0 {
-		t.Next(over)
-	}
-	return n, nil
 }
