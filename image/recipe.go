@@ -13,14 +13,6 @@ import (
 	"strings"
 )
 
-// RecipeInfo describes a recipe for lists.
-type RecipeInfo struct {
-	Name     string
-	Summary  string
-	Packages []string // asked of the distribution; their dependencies come with them
-	Programs []string // paths inside
-}
-
 // recipe says how an image is made: which packages, which of their programs
 // are wanted (what these do not need is left out), and what is added.
 type recipe struct {
@@ -59,18 +51,6 @@ var recipes = []recipe{
 // toolRecipes are those that are no workload's: other recipes use them, or virtual
 // machines ([Store.Guest]).
 var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, javaCompilerRecipe, mpiCompilerRecipe, openMPICompilerRecipe, guestKernelRecipe, guestToolsRecipe}
-
-// Recipes describes every recipe.
-func Recipes() []RecipeInfo {
-	var out []RecipeInfo
-	for _, r := range recipes {
-		out = append(out, RecipeInfo{
-			Name: r.name, Summary: r.summary,
-			Packages: slices.Clone(r.packages), Programs: slices.Clone(r.programs),
-		})
-	}
-	return out
-}
 
 // Recipes lists the names of the recipes that the store can build.
 func (s *Store) Recipes() []string {

@@ -21,18 +21,6 @@ type Warmed struct {
 	Less string
 }
 
-// String tells it in a few words, for a run's notes.
-func (w Warmed) String() string {
-	text := "no memory was warmed"
-	if w.Bytes > 0 {
-		text = fmt.Sprintf("%d MiB of memory were touched at %.2g GB/s, and again at %.2g GB/s", w.Bytes>>20, w.FirstRate()/1e9, w.AgainRate()/1e9)
-	}
-	if w.Less != "" {
-		text += ": " + w.Less
-	}
-	return text
-}
-
 // WarmMemory touches so much of the host's free memory, once for a run and before
 // anything is measured, so that no trial pays for what its hypervisor has not backed
 // yet, which the first ones would and the later ones not. Free memory alone can be

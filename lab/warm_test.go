@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
-
-	"tare/kernel/memory"
 )
 
 func TestWarmMemoryLeavesTheRestAlone(t *testing.T) {
@@ -19,7 +16,7 @@ func TestWarmMemoryLeavesTheRestAlone(t *testing.T) {
 		"caches":       {free: 62 * mib, available: 900 * mib, want: 0},
 		"little":       {free: 900 * mib, available: 62 * mib, want: 0},
 		"just enough":  {free: 63 * mib, available: 63 * mib, want: 3 * mib},
-		"not told":     {want: 0},
+		"unknown":      {want: 0},
 		"a limit":      {limit: 900 * mib, free: 900 * mib, available: 900 * mib, want: 0},
 		"a page short": {free: 63*mib - 4096, available: 63 * mib, want: 0},
 	} {
@@ -31,18 +28,6 @@ func TestWarmMemoryLeavesTheRestAlone(t *testing.T) {
 		}
 		if c.want > 0 && (w.FirstRate() <= 0 || w.AgainRate() <= 0) {
 			t.Errorf("%s: %v and %v bytes a second", name, w.FirstRate(), w.AgainRate())
-		}
-	}
-}
-
-func TestWarmedIsTold(t *testing.T) {
-	for want, w := range map[string]Warmed{
-		"no memory was warmed: the group is limited":                                   {Less: "the group is limited"},
-		"2000 MiB of memory were touched at 1 GB/s, and again at 2.1 GB/s":             {Warmth: memory.Warmth{Bytes: 2000 << 20, First: 2 * time.Second, Again: time.Second}},
-		"1 MiB of memory were touched at 0.001 GB/s, and again at 0.001 GB/s: no room": {Warmth: memory.Warmth{Bytes: 1 << 20, First: time.Second, Again: time.Second}, Less: "no room"},
-	} {
-		if got := w.String(); got != want {
-			t.Errorf("told as %q, want %q", got, want)
 		}
 	}
 }

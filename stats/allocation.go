@@ -25,16 +25,3 @@ func StripsPerRound(costRound, costStrip time.Duration, varStrips, varRounds flo
 	best := math.Ceil(math.Sqrt(float64(costRound) / float64(costStrip) * varStrips / varRounds))
 	return int(max(float64(least), min(best, float64(most))))
 }
-
-// HalfWidthExpected is the half-width that the interval of [RoundMean] will have, as a
-// ratio-effect (0.01 is 1 %), with so many rounds of so many strips: Student's quantile
-// times the root of (varRounds + varStrips/strips) / rounds. Rounds that are not seen to
-// differ, varRounds at or below zero, add nothing. NaN where it cannot be told: fewer than
-// two rounds, or an argument out of range.
-func HalfWidthExpected(varStrips, varRounds float64, strips, rounds int, level float64) float64 {
-	if rounds < 2 || strips < 1 || !(varStrips >= 0) || math.IsNaN(varRounds) || !(level > 0 && level < 1) {
-		return math.NaN()
-	}
-	se := math.Sqrt((max(0, varRounds) + varStrips/float64(strips)) / float64(rounds))
-	return math.Expm1(tQuantile(1-(1-level)/2, float64(rounds-1)) * se)
-}

@@ -27,9 +27,6 @@ type Components struct {
 	Warnings  []string
 }
 
-// Seen tells whether rounds differ by more than their strips explain.
-func (c Components) Seen() bool { return c.Rounds > 0 }
-
 // VarianceComponents estimates the components from the log ratios of the strips of each
 // round, in the order in which they were measured. share is the trim at each end, as in
 // [TrimmedMean]; 0 asks for the components of plain means, such as ratios of totals.

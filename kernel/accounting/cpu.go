@@ -217,17 +217,6 @@ func (c CPU) Since(before CPU) CPUSpan {
 	return span
 }
 
-// Count is the number of the span's interrupts of one kind.
-func (s CPUSpan) Count(kind InterruptKind) uint64 {
-	var n uint64
-	for _, i := range s.Interrupts {
-		if i.Kind == kind {
-			n += i.Count
-		}
-	}
-	return n
-}
-
 // longLines reads lines as long as a host of many CPUs has them.
 func longLines(r io.Reader) *bufio.Scanner {
 	lines := bufio.NewScanner(r)

@@ -100,9 +100,6 @@ func TestSince(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if n := got.Count(Timer); n != 40 {
-		t.Errorf("%d timer interrupts, want 40", n)
-	}
 }
 
 // A thread that keeps one CPU busy shows on that CPU's account.

@@ -69,13 +69,6 @@ func (e Entry) FileOrShared() bool { return e&fileOrShared != 0 }
 // Exclusive tells whether the frame is mapped nowhere else (Linux 4.2).
 func (e Entry) Exclusive() bool { return e&exclusive != 0 }
 
-// SoftDirty tells whether the page was written since the marks were cleared, if
-// ever they were.
-func (e Entry) SoftDirty() bool { return e&softDirty != 0 }
-
-// WriteProtected tells whether a userfaultfd guards the page against writing.
-func (e Entry) WriteProtected() bool { return e&writeProtected != 0 }
-
 // Guard tells whether the page is a guard that MADV_GUARD_INSTALL placed (Linux 6.15).
 func (e Entry) Guard() bool { return e&guard != 0 }
 

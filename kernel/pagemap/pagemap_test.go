@@ -20,7 +20,7 @@ func file(words ...uint64) io.ReaderAt {
 
 func TestEntry(t *testing.T) {
 	type says struct {
-		present, swapped, file, exclusive, guard, softDirty, protected bool
+		present, swapped, file, exclusive, guard bool
 	}
 	for _, c := range []struct {
 		what   string
@@ -34,11 +34,11 @@ func TestEntry(t *testing.T) {
 		{what: "a page of this process alone", entry: 0x8100000000254a00, want: says{present: true, exclusive: true}, frame: 0x254a00},
 		{what: "a page of a file", entry: 0xa00000000033e400, want: says{present: true, file: true}, frame: 0x33e400},
 		{what: "a guard", entry: 0x440000000000009f, want: says{swapped: true, guard: true}, kind: MarkerType, offset: 4},
-		{what: "a page in swap, dirty", entry: 0x4080000000000122, want: says{swapped: true, softDirty: true}, kind: 2, offset: 9},
-		{what: "a protected page", entry: 0x8300000000000001, want: says{present: true, exclusive: true, protected: true}, frame: 1},
+		{what: "a page in swap, dirty", entry: 0x4080000000000122, want: says{swapped: true}, kind: 2, offset: 9},
+		{what: "a protected page", entry: 0x8300000000000001, want: says{present: true, exclusive: true}, frame: 1},
 	} {
 		e := c.entry
-		got := says{e.Present(), e.Swapped(), e.FileOrShared(), e.Exclusive(), e.Guard(), e.SoftDirty(), e.WriteProtected()}
+		got := says{e.Present(), e.Swapped(), e.FileOrShared(), e.Exclusive(), e.Guard()}
 		if got != c.want || e.Present() && e.Frame() != c.frame || e.Swapped() && (e.SwapType() != c.kind || e.SwapOffset() != c.offset) {
 			t.Errorf("%s: %+v, frame %#x, swap %d at %d", c.what, got, e.Frame(), e.SwapType(), e.SwapOffset())
 		}

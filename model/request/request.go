@@ -270,9 +270,6 @@ func (m *Model) estimate(of func(i int) float64) stats.Estimate {
 	return stats.MeanBy(stats.MethodT, each, m.level, m.seed)
 }
 
-// Blocks is how many it rests on.
-func (m *Model) Blocks() int { return len(m.blocks) }
-
 // Cost is what the place adds to a request, in microseconds.
 func (m *Model) Cost(pipeline, bytes float64) stats.Estimate {
 	at := m.Form.at(pipeline, bytes)

@@ -38,15 +38,3 @@ func LimitsOf(r Result) (Limits, error) {
 	}
 	return l, nil
 }
-
-// Share gives the rate of a program's kernels over the limit of their class, and names that
-// limit. It refuses what ran on another device.
-func (l Limits) Share(r Result) (share float64, limit string, err error) {
-	if l.Device.UUID != r.Device.UUID || l.Device.Name != r.Device.Name {
-		return 0, "", fmt.Errorf("%s ran on %s (%s), the limits are those of %s (%s): measure both on one", r.Program, r.Device.Name, r.Device.UUID, l.Device.Name, l.Device.UUID)
-	}
-	if r.Kernels.Bound == "compute" {
-		return r.Kernels.FlopsPerSecond / l.FMAFlopsPerSecond, "fused multiply-adds of 32-bit floats", nil
-	}
-	return r.Kernels.BytesPerSecond / l.CopyBytesPerSecond, "a copy from memory to memory", nil
-}

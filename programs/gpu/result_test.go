@@ -194,25 +194,12 @@ func TestCausesDiffer(t *testing.T) {
 	}
 }
 
-func TestShare(t *testing.T) {
-	r := example()
+func TestLimitsOf(t *testing.T) {
 	limits := example()
 	limits.Program, limits.Parameters.Size = gpu.DeviceLimits, []int64{1 << 20}
 	limits.Figures = map[string]float64{"copy_bytes_per_second": 10, "triad_bytes_per_second": 11, "fma_flops_per_second": 64, "launch_seconds": 1e-6}
-	l, err := gpu.LimitsOf(limits)
-	if err != nil {
+	if _, err := gpu.LimitsOf(limits); err != nil {
 		t.Fatal(err)
-	}
-	if share, of, err := l.Share(r); share != 0.8 || !strings.Contains(of, "copy") || err != nil {
-		t.Errorf("8 of 10 is %g of %s, %v", share, of, err)
-	}
-	r.Kernels.Bound = "compute"
-	if share, of, err := l.Share(r); share != 0.25 || !strings.Contains(of, "multiply-adds") || err != nil {
-		t.Errorf("16 of 64 is %g of %s, %v", share, of, err)
-	}
-	r.Device.UUID = "GPU-2"
-	if _, _, err := l.Share(r); err == nil {
-		t.Error("a device's share of another's limits")
 	}
 	delete(limits.Figures, "launch_seconds")
 	if _, err := gpu.LimitsOf(limits); err == nil {
