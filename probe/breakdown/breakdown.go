@@ -92,28 +92,6 @@ func (b Breakdown) share(part float64) float64 {
 	return 0
 }
 
-// GroupTotal is one row of a breakdown by group.
-type GroupTotal struct {
-	Group Group
-	Split
-}
-
-// ByGroup lists the groups that have anything, in the order of [Groups].
-func (b Breakdown) ByGroup() []GroupTotal {
-	totals := map[Group]Split{}
-	for cell, split := range b.Cells {
-		t := totals[cell.Group]
-		totals[cell.Group] = Split{t.Kernel + split.Kernel, t.User + split.User}
-	}
-	var rows []GroupTotal
-	for _, g := range Groups {
-		if t, ok := totals[g]; ok {
-			rows = append(rows, GroupTotal{g, t})
-		}
-	}
-	return rows
-}
-
 // ComponentTotal is one row of a breakdown by component.
 type ComponentTotal struct {
 	Component probe.Component

@@ -42,7 +42,7 @@ func TestNothingIsLostOrCountedTwice(t *testing.T) {
 	}
 	b := Of(stacks)
 	var byGroup, byComponent Split
-	for _, r := range b.ByGroup() {
+	for _, r := range b.Cells {
 		byGroup.Kernel += r.Kernel
 		byGroup.User += r.User
 	}
@@ -76,7 +76,7 @@ func TestNothingIsLostOrCountedTwice(t *testing.T) {
 
 func TestOfNothing(t *testing.T) {
 	b := Of(nil)
-	if b.KernelShare() != 0 || b.Share(Memory) != 0 || len(b.ByGroup()) != 0 || len(b.ByComponent()) != 0 {
+	if b.KernelShare() != 0 || b.Share(Memory) != 0 || len(b.ByComponent()) != 0 {
 		t.Errorf("%+v", b)
 	}
 	if diff := cmp.Diff(b, b.Without(probe.Other)); diff != "" {

@@ -92,9 +92,6 @@ func TestRecordedStarts(t *testing.T) {
 		t.Run(want.name, func(t *testing.T) {
 			stacks := recorded(t, want.name)
 			b := Of(stacks)
-			for _, r := range b.ByGroup() {
-				t.Logf("%-38s %5.1f %% (kernel %.1f, user %.1f)", r.Group, 100*r.Total()/b.Total(), 100*r.Kernel/b.Total(), 100*r.User/b.Total())
-			}
 			for _, r := range b.ByComponent() {
 				t.Logf("%-38s %5.1f %%", r.Component, 100*r.Total()/b.Total())
 			}

@@ -3,24 +3,11 @@ package causes
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"tare/probe/bursts"
 )
-
-func ExampleWriteFolded() {
-	var b strings.Builder
-	_ = WriteFolded(&b, []Stack{
-		{Program: "redis;x", Frames: []string{"ep_poll", "epoll_wait", "main"}, Time: 3 * time.Millisecond, Count: 2},
-		{Program: "redis", Frames: []string{"exit_to_user_mode_loop"}, Waiting: true, Time: 5 * time.Microsecond, Count: 1},
-	})
-	fmt.Print(b.String())
-	// Output:
-	// redis_x;main;epoll_wait;ep_poll 3000
-	// redis;exit_to_user_mode_loop;[preempted] 5
-}
 
 func TestDistribution(t *testing.T) {
 	var h, more bursts.Histogram

@@ -18,8 +18,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"tare/probe"
 )
 
 const name = "gpu"
@@ -248,12 +246,6 @@ type LostCalls struct {
 // Any tells whether anything is missing that would have been among the figures.
 func (l Lost) Any() bool {
 	return l.Calls+l.Work+l.Other+l.Full+l.Capture+l.Failed+l.Unfinished+l.Dropped+l.Unknown+l.Versions > 0
-}
-
-// Process is what is known of it as a process, by which [probe.ComponentOf] tells which
-// part of a platform it was. Comm is not among that.
-func (t *Trace) Process() probe.Process {
-	return probe.Process{PID: t.PID, Parent: t.Parent, Args: t.Arguments, Exe: t.Program}
 }
 
 // Device gives the device of an ordinal; false where nothing is known of it.

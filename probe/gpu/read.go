@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -514,6 +513,3 @@ func ReadDir(dir string) ([]*Trace, error) {
 	byStart(all, func(t *Trace) time.Duration { return t.Began })
 	return all, errors.Join(wrong...)
 }
-
-// IsTrace tells whether bytes begin as a trace does.
-func IsTrace(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }

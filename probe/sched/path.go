@@ -30,9 +30,6 @@ type Segment struct {
 	Waker int
 }
 
-// Length is how long it took.
-func (s Segment) Length() time.Duration { return s.To - s.From }
-
 // Moment is where a path ends: a thread at a time. Where TID is 0 it is the
 // thread of the process, or of one that it forked, that ran last by then.
 type Moment struct {

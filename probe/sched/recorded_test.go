@@ -230,7 +230,7 @@ func TestRecordedCauses(t *testing.T) {
 		var waited time.Duration
 		for _, s := range CriticalPath(recording.Events, r.Sent, Moment{Time: marks.Application, PID: marks.PID}, r.symbol) {
 			if s.Cause == c.cause && slices.Contains(s.Stack, c.in) && component(s.PID, s.From) == c.by {
-				waited += s.Length()
+				waited += s.To - s.From
 			}
 		}
 		if waited < time.Millisecond {
