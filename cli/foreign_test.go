@@ -155,7 +155,7 @@ func TestProgressEscapesNames(t *testing.T) {
 			var b bytes.Buffer
 			p := newProgress(terminal.To(&b))
 			p.tty = onTerminal
-			for _, kind := range []lab.EventKind{lab.Warned, lab.Tainted, lab.Preparing, lab.Started, lab.Told, lab.Ended, lab.Blocked} {
+			for _, kind := range []lab.EventKind{lab.Warned, lab.Tainted, lab.Preparing, lab.Started, lab.Reported, lab.Ended, lab.Blocked} {
 				p.event(lab.Event{Kind: kind, Label: name, Group: name, Condition: "a@" + name, Text: name})
 			}
 			p.note(name)

@@ -140,7 +140,7 @@ func (p *progress) event(e lab.Event) {
 		p.line(fmt.Sprintf("%s: %s %s%s", where(e), e.Group, cmp.Or(e.Label, conditionName(e.Condition)), leftText(e.Left)))
 	case lab.Stripped:
 		p.line(fmt.Sprintf("%s: %s %s%s", where(e), e.Group, e.Text, leftText(e.Left)))
-	case lab.Told:
+	case lab.Reported:
 		p.line(fmt.Sprintf("%s: %s", cmp.Or(e.Label, conditionName(e.Condition)), e.Text))
 		if !p.tty {
 			terminal.Fprintf(p.out, "%s: %s\n", cmp.Or(e.Label, conditionName(e.Condition)), e.Text)

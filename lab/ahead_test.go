@@ -25,7 +25,7 @@ func aheadIn(t *testing.T, ahead func() (process.Precedence, func() error, error
 	return b.Run(t.Context(), d, newRun("r"))
 }
 
-func TestHowTareGoesAheadIsTold(t *testing.T) {
+func TestHowTareGoesAheadIsRecorded(t *testing.T) {
 	for _, c := range []struct {
 		by       process.Precedence
 		err      error
@@ -44,9 +44,9 @@ func TestHowTareGoesAheadIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		trial := run.Trials[len(run.Trials)-1]
-		realTime, told := trial.Covariates[ClientRealTime]
-		nice, toldNice := trial.Covariates[ClientNice]
-		if !told || !toldNice || realTime != c.realTime || nice != c.nice || trial.Error != "" {
+		realTime, known := trial.Covariates[ClientRealTime]
+		nice, knownNice := trial.Covariates[ClientNice]
+		if !known || !knownNice || realTime != c.realTime || nice != c.nice || trial.Error != "" {
 			t.Errorf("%v: %v, %q", c.by, trial.Covariates, trial.Error)
 		}
 		if (restored == len(run.Trials)) != (c.err == nil) {

@@ -209,8 +209,8 @@ func TestABudgetOfExecutions(t *testing.T) {
 		if took := b.clock.now().Sub(began); !c.short && took > c.budget+5*time.Second {
 			t.Errorf("%v: it took %v", c.budget, took)
 		}
-		if told := b.warned("fewer than 5 rounds"); c.short != (len(told) == 1) {
-			t.Errorf("%v: warned %q", c.budget, told)
+		if warned := b.warned("fewer than 5 rounds"); c.short != (len(warned) == 1) {
+			t.Errorf("%v: warned %q", c.budget, warned)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"tare/workload"
 )
 
-// clock is a clock that moves when told to.
+// clock is a clock that moves on request.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time       { return c.at }

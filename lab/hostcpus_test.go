@@ -94,7 +94,7 @@ func TestAnInterruptedTrialTellsOfTheHost(t *testing.T) {
 	}
 }
 
-// Where the program fails, what its watch ended with is told all the same.
+// Where the program fails, what its watch ended with is reported all the same.
 func TestAFailedTrialTellsOfItsWatch(t *testing.T) {
 	b := newBench(t, "bare", "box")
 	d := twoPlatforms(&fakeWorkload{name: "w", value: func(int) (float64, error) { return 0, errors.New("wrong answer") }}, record.Plan{Blocks: 1})

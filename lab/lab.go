@@ -5,7 +5,7 @@
 //
 // It knows no particular question (packages under study do) and no particular
 // platform beyond their list (platforms.go). It prints nothing: what happens is
-// told as [Event]s, what was measured goes to package record at once.
+// reported as [Event]s, what was measured goes to package record at once.
 //
 // # Two designs
 //
@@ -170,7 +170,7 @@ type EventKind string
 const (
 	Preparing EventKind = "preparing" // an image or a platform
 	Started   EventKind = "started"   // a trial
-	Told      EventKind = "told"      // how far a long trial is ([Bench.Tell])
+	Reported  EventKind = "told"      // how far a long trial is ([Bench.Tell])
 	Stripped  EventKind = "strip"     // a strip begins, which Text names
 	Ended     EventKind = "ended"     // a trial
 	Tainted   EventKind = "tainted"   // a trial, which will be made again

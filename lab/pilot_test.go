@@ -11,7 +11,7 @@ import (
 )
 
 // After a thaw the rate of a program recovers: the settling time is after how many steps
-// it is the plateau's, within half a percent or what can be told.
+// it is the plateau's, within half a percent or what can be resolved.
 func TestSettlingTime(t *testing.T) {
 	recovering := func(steps int, depth float64) (rates [][]float64) {
 		for range 6 {
@@ -30,7 +30,7 @@ func TestSettlingTime(t *testing.T) {
 	noisy := recovering(2, 0.01)
 	for i := range noisy {
 		for j := range noisy[i] {
-			noisy[i][j] *= 1 + 0.2*math.Sin(float64(7*i+3*j)) // what is lost cannot be told
+			noisy[i][j] *= 1 + 0.2*math.Sin(float64(7*i+3*j)) // what is lost is unknown
 		}
 	}
 	dead := recovering(1, 1) // nothing at all is answered in the first step

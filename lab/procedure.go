@@ -109,7 +109,7 @@ func (b *workbench) ImageOf(src workload.Source) (image.Image, error) {
 }
 
 func (b *workbench) Tell(text string) {
-	b.r.lab.tell(Event{Kind: Told, Group: b.condition.Workload, Condition: b.condition.ID, Label: b.condition.Label, Block: b.result.Block, Text: text, Left: b.r.left()})
+	b.r.lab.tell(Event{Kind: Reported, Group: b.condition.Workload, Condition: b.condition.ID, Label: b.condition.Label, Block: b.result.Block, Text: text, Left: b.r.left()})
 }
 
 func (b *workbench) Box(ctx context.Context, spec platform.BoxSpec) (platform.Box, error) {

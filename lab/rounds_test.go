@@ -405,7 +405,7 @@ func TestEachRoundHasAnOpenLoop(t *testing.T) {
 }
 
 // A group that cannot be measured in rounds is measured in blocks, and the reason is in
-// the plan and told once.
+// the plan and is reported once.
 func TestWhatCannotBeSlicedIsMeasuredInBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(b *bench, w *slicedFake, d *Design)
@@ -464,8 +464,8 @@ func TestWhatCannotBeSlicedIsMeasuredInBlocks(t *testing.T) {
 			if run.Plan.InRounds("w") || !strings.Contains(run.Plan.Blocked["w"], c.want) || len(run.Plan.Rounds) > 0 {
 				t.Errorf("plan: blocked %q, rounds %v; want %q", run.Plan.Blocked, run.Plan.Rounds, c.want)
 			}
-			if told := b.warned("in blocks"); len(told) != 1 {
-				t.Errorf("told %q, want it once", told)
+			if warned := b.warned("in blocks"); len(warned) != 1 {
+				t.Errorf("warned %q, want it once", warned)
 			}
 			blocks := 0
 			for _, trial := range run.Trials {
@@ -523,7 +523,7 @@ func TestBlocksInPlaceOfRoundsAreResumed(t *testing.T) {
 		t.Fatalf("status %s: %v", run.Status, err)
 	}
 	if run.Plan.InRounds("w") || len(b.warned("in blocks")) != 1 {
-		t.Errorf("plan %+v, told %q", run.Plan, b.warned("in blocks"))
+		t.Errorf("plan %+v, warned %q", run.Plan, b.warned("in blocks"))
 	}
 }
 
@@ -626,12 +626,12 @@ func TestABudgetOfRounds(t *testing.T) {
 		if rounds < c.least || rounds > c.most || !c.short && took > c.budget*11/10 {
 			t.Errorf("%v: %d rounds in %v, want %d to %d; plan %+v", c.budget, rounds, took, c.least, c.most, run.Plan.Rounds["w"])
 		}
-		told := b.warned("fewer than 5 rounds")
-		if c.short != (len(told) == 1) {
-			t.Errorf("%v: told %q", c.budget, told)
+		warned := b.warned("fewer than 5 rounds")
+		if c.short != (len(warned) == 1) {
+			t.Errorf("%v: warned %q", c.budget, warned)
 		}
-		if c.short && !strings.Contains(told[0], "1s") {
-			t.Errorf("told %q", told)
+		if c.short && !strings.Contains(warned[0], "1s") {
+			t.Errorf("warned %q", warned)
 		}
 	}
 }
@@ -649,21 +649,21 @@ func TestTheBudgetThatIsAskedForIsEnough(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := b.warned("give it ")
+		warned := b.warned("give it ")
 		if i == 1 {
 			last := 0
 			for _, trial := range run.Trials {
 				last = max(last, trial.Block)
 			}
 			if last < leastRounds {
-				t.Errorf("%d rounds within the %v that were asked for; told %q", last, budget, told)
+				t.Errorf("%d rounds within the %v that were asked for; warned %q", last, budget, warned)
 			}
 			return
 		}
-		if len(told) != 1 {
-			t.Fatalf("told %q", told)
+		if len(warned) != 1 {
+			t.Fatalf("warned %q", warned)
 		}
-		_, text, _ := strings.Cut(told[0], "give it ")
+		_, text, _ := strings.Cut(warned[0], "give it ")
 		if needs, err = time.ParseDuration(text); err != nil {
 			t.Fatal(err)
 		}

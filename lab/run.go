@@ -43,7 +43,7 @@ type Lab struct {
 	Generate func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error)
 	// Boxes makes a bound around programs of this host's kernel; nil makes none.
 	Boxes func(ctx context.Context, spec platform.BoxSpec) (platform.Box, error)
-	// Watch is told what happens; Interim is given the run so far after each block or round,
+	// Watch is called with what happens; Interim is given the run so far after each block or round,
 	// and every few seconds as long as a group has no complete round.
 	Watch   func(Event)
 	Interim func(run record.Run, group string)
@@ -116,7 +116,7 @@ type runner struct {
 	further   map[workload.Source]image.Image
 	inForce   map[string]bool // conditions whose settings have been read back
 	ownSteal  ownSteal
-	boots     map[string]bool // of machines, that have been told
+	boots     map[string]bool // of machines, that have been reported
 	failures  map[string]int  // in a row, by condition
 	trials    int
 	groups    map[string]*progress
@@ -670,7 +670,7 @@ func (r *runner) setTarget(g Group, p *progress) {
 	}
 }
 
-// left estimates how long the run still takes; 0 where it cannot be told.
+// left estimates how long the run still takes; 0 where it is unknown.
 func (r *runner) left() time.Duration {
 	plan := r.design.Plan
 	var byBlocks time.Duration

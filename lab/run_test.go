@@ -137,10 +137,10 @@ func TestATaintedTrialIsMadeAgainWithinABound(t *testing.T) {
 	for range 30 {
 		always.taints = append(always.taints, "steal 9 %")
 	}
-	var told []string
+	var warned []string
 	always.Watch = func(e Event) {
 		if e.Kind == Warned && strings.Contains(e.Text, "one more is measured") {
-			told = append(told, e.Text)
+			warned = append(warned, e.Text)
 		}
 	}
 	run, err = always.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 1}), newRun("r"))
@@ -154,8 +154,8 @@ func TestATaintedTrialIsMadeAgainWithinABound(t *testing.T) {
 	if tries[1] != 3*maxTries {
 		t.Errorf("a block of three trials, always tainted, took %d, want %d", tries[1], 3*maxTries)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], "block 1 stays disturbed (steal 9 %)") {
-		t.Errorf("of the block in its place it is told %q, want why, once", told)
+	if len(warned) != 1 || !strings.Contains(warned[0], "block 1 stays disturbed (steal 9 %)") {
+		t.Errorf("of the block in its place the warnings are %q, want why, once", warned)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestSteinsSecondStageEndsARun(t *testing.T) {
 	}
 }
 
-func TestAConditionThatCannotRunIsToldBeforeAnythingIsMeasured(t *testing.T) {
+func TestAConditionThatCannotRunIsReportedBeforeAnythingIsMeasured(t *testing.T) {
 	b := newBench(t, "bare", "box")
 	b.platforms["box"].launchErr = func(int) error { return errors.New("exec /bin/true: no such file") }
 	_, err := b.Run(context.Background(), twoPlatforms(&fakeWorkload{name: "w", value: constant(1)}, record.Plan{Blocks: 2}), newRun("r"))
@@ -270,8 +270,8 @@ func TestAWatchedConditionIsWatchedWhileItIsDriven(t *testing.T) {
 		t.Errorf("%d watches began and %d ended", watching, ended)
 	}
 	for _, trial := range run.Trials {
-		if _, told := trial.Covariates["migrations"]; !told {
-			t.Errorf("block %d, %s: nothing was told", trial.Block, trial.Condition)
+		if _, known := trial.Covariates["migrations"]; !known {
+			t.Errorf("block %d, %s: nothing was recorded", trial.Block, trial.Condition)
 		}
 	}
 }

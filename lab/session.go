@@ -65,7 +65,7 @@ func OpenSession(ctx context.Context, lockPath, stateDir, name string) (*Session
 		}
 		return nil, Cleaned{}, &Busy{strings.TrimSpace(string(holder))}
 	}
-	// Whom the lock keeps out is told who has it; that this fails is no reason
+	// Whom the lock keeps out learns who has it; that this fails is no reason
 	// not to measure.
 	_ = os.WriteFile(lockPath, fmt.Appendf(nil, "process %d\n", os.Getpid()), 0o644)
 	dir := LedgerDir(stateDir)
@@ -80,7 +80,7 @@ func OpenSession(ctx context.Context, lockPath, stateDir, name string) (*Session
 	return &Session{lock: lock, Ledger: ledger, Platforms: Platforms(stateDir, ledger)}, cleaned, nil
 }
 
-// Close gives everything back. What still stands in the ledger is told, and
+// Close gives everything back. What still stands in the ledger is reported, and
 // stays there for `tare clean`.
 func (s *Session) Close() error {
 	left := s.Ledger.Open()

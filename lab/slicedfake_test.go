@@ -320,7 +320,7 @@ func sliced(s *stage, drives []workload.Drive) *slicedFake {
 	}}
 }
 
-// warned gives what was told as a warning and holds a text.
+// warned gives the warnings that hold a text.
 func (b *bench) warned(part string) (found []string) {
 	for _, e := range b.events {
 		if e.Kind == Warned && strings.Contains(e.Text, part) {

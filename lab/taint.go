@@ -44,11 +44,11 @@ type observer struct {
 // enclosed is a box on this kernel, whose programs are to wait for memory.
 type enclosed struct {
 	box    platform.Box
-	before time.Duration // for which some task in it had waited; negative where that is not told
+	before time.Duration // for which some task in it had waited; negative where that is unknown
 }
 
 // waited reads for how long some task in a box has waited, or tare itself for it, since
-// the box was made; negative where that is not told. A box in danger tells as any other.
+// the box was made; negative where that is unknown. A box in danger tells as any other.
 func waited(ctx context.Context, box platform.Box) (time.Duration, error) {
 	r, err := box.Read(ctx)
 	if endangered := (*platform.Endangered)(nil); err != nil && !errors.As(err, &endangered) {

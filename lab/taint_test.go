@@ -12,14 +12,14 @@ import (
 	"tare/platform"
 )
 
-// toldBox tells what its test says.
-type toldBox struct {
+// fakeBox reads what its test sets.
+type fakeBox struct {
 	platform.Box
 	reading platform.BoxReading
 	err     error
 }
 
-func (b *toldBox) Read(context.Context) (platform.BoxReading, error) { return b.reading, b.err }
+func (b *fakeBox) Read(context.Context) (platform.BoxReading, error) { return b.reading, b.err }
 
 // What programs in a box wait for memory is what they are there for; what others wait
 // while nobody in the box does is foreign.
@@ -34,7 +34,7 @@ func TestOutside(t *testing.T) {
 		{"all of it in the box", 0.5, 3 * s, 8 * s, 0},
 		{"some of it outside", 0.5, 3 * s, 6 * s, 0.2},
 		{"counted a moment apart", 0.5, 0, 6 * s, 0},
-		{"no pressure is told of the host", -1, 0, s, -1},
+		{"no pressure is known of the host", -1, 0, s, -1},
 		{"nor of the box", 0.5, -1, -1, -1},
 		{"the box went meanwhile", 0.5, s, -1, -1},
 	} {
@@ -57,7 +57,7 @@ func TestForeignPressureTaintsATrialWithABox(t *testing.T) {
 }
 
 // What a condition is never without is its own: one repetition tells, and others who rest
-// once are told from it again.
+// once are derived from it again.
 func TestStealThatAConditionBrings(t *testing.T) {
 	own := ownSteal{}
 	for i, c := range []struct {
@@ -89,8 +89,8 @@ func TestAnObserverAroundBoxes(t *testing.T) {
 		t.Skip(err)
 	}
 	o := observer{proc: "/proc", self: os.Getpid()}
-	gone := &toldBox{err: errors.New("removed")}
-	box := &toldBox{reading: platform.BoxReading{Some: time.Second, Reclaiming: time.Second}, err: &platform.Endangered{Why: "a test"}}
+	gone := &fakeBox{err: errors.New("removed")}
+	box := &fakeBox{reading: platform.BoxReading{Some: time.Second, Reclaiming: time.Second}, err: &platform.Endangered{Why: "a test"}}
 	o.around(gone)
 	o.around(box)
 	if err := o.begin(t.Context()); err != nil {
@@ -108,7 +108,7 @@ func TestAnObserverAroundBoxes(t *testing.T) {
 	if iv.MemoryStall != 0 {
 		t.Errorf("stall outside of the box %v, want none", iv.MemoryStall)
 	}
-	box.reading.Absent = map[string]string{"pressure_some_ns": "not told here"}
+	box.reading.Absent = map[string]string{"pressure_some_ns": "unknown here"}
 	if iv, err = o.end(t.Context()); err != nil || iv.MemoryStall >= 0 {
 		t.Errorf("stall outside of a box that tells of none: %v, %v, want that it is not known", iv.MemoryStall, err)
 	}

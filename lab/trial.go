@@ -278,7 +278,7 @@ func (r *runner) taint(beside accounting.Interval, c Condition, block int, part 
 
 // note keeps what happened on the host beside a trial, and what of it taints.
 func note(beside accounting.Interval, taint []string, result *record.Trial) {
-	// Where a procedure measured several times, the worst is told.
+	// Where a procedure measured several times, the worst is recorded.
 	worst := func(name string, share float64) {
 		result.Covariates[name] = max(result.Covariates[name], share)
 	}

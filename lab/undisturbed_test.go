@@ -10,7 +10,7 @@ import (
 )
 
 // steps is a design whose one condition has each trial of so many steps, each
-// undisturbed. done is told of each step that is done, in the trials that count.
+// undisturbed. done is called with each step that is done, in the trials that count.
 func steps(n int, done func(step int) error) Design {
 	w := &fakeWorkload{name: "w"}
 	d := twoPlatforms(w, record.Plan{Blocks: 1})
@@ -59,14 +59,14 @@ func TestADisturbedStepIsDoneAgain(t *testing.T) {
 	if len(trial.Taint) != 0 || trial.Covariates[StepsRepeated] != 3 || len(trial.Samples) != 3 {
 		t.Errorf("taint %q, covariates %v, samples %v", trial.Taint, trial.Covariates, trial.Samples)
 	}
-	var told []string
+	var reported []string
 	for _, e := range b.events {
-		if e.Kind == Told {
-			told = append(told, e.Text)
+		if e.Kind == Reported {
+			reported = append(reported, e.Text)
 		}
 	}
-	if len(told) != 3 || told[2] != "disturbed, done again: foreign" {
-		t.Errorf("told of %q", told)
+	if len(reported) != 3 || reported[2] != "disturbed, done again: foreign" {
+		t.Errorf("reported of %q", reported)
 	}
 }
 

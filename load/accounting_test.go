@@ -114,7 +114,7 @@ func TestClosedLoopRecordsTheServiceAlone(t *testing.T) {
 		var each []Answered
 		r := mustRun(t, target, Options{Connections: 1, Count: int64(len(spans)), Each: func(a Answered) { each = append(each, a) }})
 		if len(each) != len(spans) || r.Requests != int64(len(spans)) {
-			t.Fatalf("%d told of, %d requests, want %d", len(each), r.Requests, len(spans))
+			t.Fatalf("%d reported, %d requests, want %d", len(each), r.Requests, len(spans))
 		}
 		for i, a := range each {
 			// Drawing the request is part of the sending, which the loop has begun.
@@ -128,8 +128,8 @@ func TestClosedLoopRecordsTheServiceAlone(t *testing.T) {
 	})
 }
 
-// Each is told of what is in the histograms, and of nothing else.
-func TestEachIsToldOfWhatCounts(t *testing.T) {
+// Each receives what is in the histograms, and of nothing else.
+func TestEachReceivesWhatCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answer: func(n int64) (bool, error) {
 			time.Sleep(time.Duration(n%11) * time.Millisecond)
@@ -144,7 +144,7 @@ func TestEachIsToldOfWhatCounts(t *testing.T) {
 			record(uncorrected, a.Answered-a.Sent)
 		}})
 		if r.Errors["seventh"] == 0 || !corrected.Equals(r.Corrected) || !uncorrected.Equals(r.Uncorrected) {
-			t.Errorf("told of %d, recorded %d, errors %v", corrected.TotalCount(), r.Requests, r.Errors)
+			t.Errorf("reported %d, recorded %d, errors %v", corrected.TotalCount(), r.Requests, r.Errors)
 		}
 	})
 }

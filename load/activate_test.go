@@ -72,7 +72,7 @@ func TestOpenActivationIsOfOneRate(t *testing.T) {
 				}
 			}
 			if len(each) != 1000 || total(r.Turned) != 1000 || r.Opened != int64(n) {
-				t.Errorf("told of %d bursts, counted %d, %d connections", len(each), total(r.Turned), r.Opened)
+				t.Errorf("reported %d bursts, counted %d, %d connections", len(each), total(r.Turned), r.Opened)
 			}
 			if r.Bursts.TotalCount() != 1000 || !r.Bursts.Equals(r.First) {
 				t.Errorf("%d bursts, %d first requests, want each request to be one", r.Bursts.TotalCount(), r.First.TotalCount())
@@ -147,7 +147,7 @@ func TestAStalledServiceHoldsUpNoOther(t *testing.T) {
 }
 
 // With too few connections the stall shows as a backlog, and from the intended start.
-func TestABacklogIsToldAndSent(t *testing.T) {
+func TestABacklogIsReportedAndSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answer: func(n int64) (bool, error) {
 			if n == 10 {

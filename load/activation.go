@@ -60,7 +60,7 @@ type ActivationOptions struct {
 	// as many as are due within Timeout, that a service that does not answer holds up no
 	// other, but at least DefaultConnections and at most MostBursts.
 	Connections int
-	// Each, where set, is told when a burst begins, of the service turned to. No other
+	// Each, where set, is called when a burst begins, with the service turned to. No other
 	// begins meanwhile, so it has to be quick.
 	Each func(target int)
 }

@@ -18,7 +18,7 @@ type exchange interface {
 	// answer reads the next part of the answer to the last request, and checks it.
 	// It is called again for the same part where the input ran short.
 	answer(r input) (progress, error)
-	// settle is told once what came of each request.
+	// settle is called once with the result of each request.
 	settle(err error)
 	// detach gives the network connection away, which the exchange no longer uses or
 	// closes. It is nil where there is none.

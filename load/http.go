@@ -57,7 +57,7 @@ type HTTPRequest struct {
 	// Check says what is wrong with the body of an answer whose status is right;
 	// nil looks at no body. It is shown the first MiB, for as long as it runs.
 	Check func(body []byte) error
-	// Done, where it is set, is told what came of the request, once, before the next is
+	// Done, where it is set, is called with the result of the request, once, before the next is
 	// drawn: nil where it was answered rightly.
 	Done func(err error)
 }

@@ -116,15 +116,15 @@ func TestHTTPTellsWhatCameOfIt(t *testing.T) {
 		{Path: "/"}, {Path: "/", Cookie: "session=1"}, {Path: "/", Cookie: "a b"},
 		{Path: "/", Cookie: "session=2", Check: func([]byte) error { return io.ErrShortBuffer }},
 	}
-	var told []string
+	var reported []string
 	n := 0
 	target.Next = func() HTTPRequest {
-		if len(told) != n {
-			t.Errorf("request %d is drawn, and told was of %d", n, len(told))
+		if len(reported) != n {
+			t.Errorf("request %d is drawn, and reported was of %d", n, len(reported))
 		}
 		n++
 		of := requests[n-1]
-		of.Done = func(err error) { told = append(told, kindIfAny(err)) }
+		of.Done = func(err error) { reported = append(reported, kindIfAny(err)) }
 		return of
 	}
 	conn, err := target.Open(t.Context())
@@ -137,8 +137,8 @@ func TestHTTPTellsWhatCameOfIt(t *testing.T) {
 		_, err := conn.Do(time.Now().Add(time.Minute))
 		found = append(found, kindIfAny(err))
 	}
-	if want := []string{"", "status 403", KindProtocol, "body"}; !slices.Equal(told, want) || !slices.Equal(found, want) {
-		t.Errorf("told of %q, and Do says %q; want %q", told, found, want)
+	if want := []string{"", "status 403", KindProtocol, "body"}; !slices.Equal(reported, want) || !slices.Equal(found, want) {
+		t.Errorf("reported of %q, and Do says %q; want %q", reported, found, want)
 	}
 	if want := []string{"", "session=1", "session=2"}; !slices.Equal(cookies, want) {
 		t.Errorf("the service saw cookies %q, want %q", cookies, want)

@@ -159,7 +159,7 @@ func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 // httpFields are the headers that tell where a response ends, and whether another may follow.
 type httpFields struct {
-	length           int64 // of the body; below 0 where it is not told
+	length           int64 // of the body; below 0 where it is not given
 	chunked          bool  // encoded, at least
 	otherCoding      bool  // than chunks alone
 	close, keepAlive bool

@@ -55,10 +55,10 @@ type Options struct {
 	// of the host, to which the kernel reserves a twentieth of each second: where
 	// something else wants it, a request a second waits for that.
 	Punctual bool
-	// Batches, where above 0, has the kept part told in so many spans of equal length,
+	// Batches, where above 0, has the kept part reported in so many spans of equal length,
 	// too. Duration alone bounds it then.
 	Batches int
-	// Each, where set, is told of every request that Result counts as answered, as
+	// Each, where set, is called with every request that Result counts as answered, as
 	// it is recorded. Nothing else is recorded meanwhile, so it has to be quick.
 	Each func(Answered)
 }

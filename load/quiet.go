@@ -21,7 +21,7 @@ var collector struct {
 // quiet has garbage collected before a load, and then seldom until restore. The collector
 // works on all CPUs at once, for a millisecond or two, as the program does that it works
 // for: a client that goes before the service that it asks keeps that from every CPU
-// meanwhile, which is then told of as the service's own tail.
+// meanwhile, which is then taken for the service's own tail.
 func quiet() (restore func()) {
 	collector.Lock()
 	defer collector.Unlock()

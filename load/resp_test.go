@@ -97,7 +97,7 @@ func TestRESPCountsErrorReplies(t *testing.T) {
 }
 
 // Commands that are drawn while the load runs are each checked as drawn; a reply
-// that is an error is told as such, checked or not.
+// that is an error is reported as such, checked or not.
 func TestRESPDrawsCommands(t *testing.T) {
 	address, _ := respServer(t)
 	n := 0

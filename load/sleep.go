@@ -90,7 +90,7 @@ func (t *threadSleeper) Close() error {
 }
 
 // punctually gives the goroutine a thread of its own at real-time priority, until
-// restore. Not being allowed is no error: the lateness is told.
+// restore. Not being allowed is no error: the lateness is reported.
 func punctually() (restore func()) {
 	runtime.LockOSThread()
 	ordinary, err := process.Punctual()

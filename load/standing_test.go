@@ -421,7 +421,7 @@ func TestBurstIsCancelled(t *testing.T) {
 	}
 }
 
-// What draws the requests is told once of each what came of it, in bursts too.
+// The source of the requests receives each result once, in bursts too.
 func TestBurstTellsWhatCameOfEachRequest(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/9" {
@@ -438,12 +438,12 @@ func TestBurstTellsWhatCameOfEachRequest(t *testing.T) {
 			if n%50 == 7 {
 				path = "no path"
 			}
-			told := false
+			reported := false
 			return HTTPRequest{Path: path, Done: func(err error) {
-				if told {
+				if reported {
 					t.Errorf("request %d is settled twice", n)
 				}
-				if told = true; err != nil {
+				if reported = true; err != nil {
 					failed++
 				}
 				settled++

@@ -14,7 +14,7 @@ import (
 // conditions of that one named as those of the other that they are the counterparts
 // of. Names say how a run was made, and no two makers agree on them; what two
 // conditions have in common is the levels of factors, of which each tells its own.
-// The notes name what could not be told apart.
+// The notes name what could not be matched for certain.
 func aligned(was, is record.Run) (record.Run, record.Run, []string) {
 	var notes []string
 	switch {
@@ -29,11 +29,11 @@ func aligned(was, is record.Run) (record.Run, record.Run, []string) {
 // renamed is an imported run in the names of another.
 func renamed(run, other record.Run) (record.Run, []string) {
 	known := map[string]bool{} // factors of which the other tells anything
-	told := make([]map[string]string, len(other.Conditions))
+	given := make([]map[string]string, len(other.Conditions))
 	taken := map[string]bool{}
 	for i, c := range other.Conditions {
-		told[i] = levels(c)
-		for factor := range told[i] {
+		given[i] = levels(c)
+		for factor := range given[i] {
 			known[factor] = true
 		}
 	}
@@ -46,7 +46,7 @@ func renamed(run, other record.Run) (record.Run, []string) {
 		if slices.ContainsFunc(other.Conditions, func(o record.Condition) bool { return o.ID == c.ID }) {
 			continue
 		}
-		i, clear := counterpart(c, other.Conditions, told, known)
+		i, clear := counterpart(c, other.Conditions, given, known)
 		switch {
 		case i < 0:
 		case !clear || taken[other.Conditions[i].ID]:
@@ -81,24 +81,24 @@ func renamed(run, other record.Run) (record.Run, []string) {
 
 // counterpart finds the condition that agrees with c in all factors that both runs
 // tell of and has a metric in common with it; of several the one of which c leaves
-// least untold. -1 where there is none; clear is false where two are as good.
-func counterpart(c record.Condition, others []record.Condition, told []map[string]string, known map[string]bool) (at int, clear bool) {
+// least beyond it. -1 where there is none; clear is false where two are as good.
+func counterpart(c record.Condition, others []record.Condition, given []map[string]string, known map[string]bool) (at int, clear bool) {
 	at, clear = -1, true
 	var least [2]int
 	for i, o := range others {
-		if !agree(c, told[i], known) || !slices.ContainsFunc(c.Metrics, func(m workload.Metric) bool { return hasMetric(&o, m) }) {
+		if !agree(c, given[i], known) || !slices.ContainsFunc(c.Metrics, func(m workload.Metric) bool { return hasMetric(&o, m) }) {
 			continue
 		}
-		var untold [2]int // factors first: a setting that nobody tells of is the usual one
+		var extra [2]int // factors first: a setting that is not given is the usual one
 		for factor := range o.Factors {
 			if _, ok := c.Factors[factor]; !ok {
-				untold[0]++
+				extra[0]++
 			}
 		}
-		untold[1] = len(o.Setting.Pairs())
-		switch order := slices.Compare(untold[:], least[:]); {
+		extra[1] = len(o.Setting.Pairs())
+		switch order := slices.Compare(extra[:], least[:]); {
 		case at < 0 || order < 0:
-			at, least, clear = i, untold, true
+			at, least, clear = i, extra, true
 		case order == 0:
 			clear = false
 		}

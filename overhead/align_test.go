@@ -73,6 +73,6 @@ func TestCompareFindsCounterpartsByFactors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(strings.Join(c.Warnings, "\n"), "--factor") {
-		t.Errorf("nothing says that one could not be told: %v", c.Warnings)
+		t.Errorf("nothing says that one was ambiguous: %v", c.Warnings)
 	}
 }

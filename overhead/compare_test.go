@@ -143,7 +143,7 @@ func TestWhatIsInOneRunAloneDoesNotPass(t *testing.T) {
 			t.Errorf("%s: %s, missing %q, want %q", name, got.Threshold.Status, got.Missing, c.want)
 		}
 	}
-	// A metric that judges nothing is told of and no more.
+	// A metric that judges nothing is only listed.
 	was, is := pair(t, 0.003, 1, 1)
 	is.Conditions[1].Metrics = is.Conditions[1].Metrics[:1]
 	c, err := overhead.Compare(was, is, overhead.CompareOptions{FailAbove: 0.20})

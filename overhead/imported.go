@@ -11,24 +11,24 @@ import (
 // bear its figures: a line each, "head: text", for every page that shows them. None
 // of a run that tare measured.
 func Lacks(run record.Run) []string {
-	told := run.Plan.Imported
-	if told == nil {
+	imported := run.Plan.Imported
+	if imported == nil {
 		return nil
 	}
-	all := []string{fmt.Sprintf("imported: measured elsewhere, not by tare, and read from %s (%s); what its makers left out of the design no analysis adds", counted(len(told.Sources), "file"), told.Format)}
-	if told.Paired {
+	all := []string{fmt.Sprintf("imported: measured elsewhere, not by tare, and read from %s (%s); what its makers left out of the design no analysis adds", counted(len(imported.Sources), "file"), imported.Format)}
+	if imported.Paired {
 		all = append(all, "paired: by its importer's word, who said that what has one number belongs together under all conditions; whether it was measured interleaved, nobody says")
 	} else {
 		all = append(all, "not interleaved: nobody says that the repetitions of two conditions were made together, so they are compared as two samples (Welch), and whatever changed between them on that host is in the difference")
 	}
-	if told.Order != "" {
-		all = append(all, "order: "+told.Order+", as it is told: what changes with time (warmth, other work, the state of a disk) cannot be told from the condition")
+	if imported.Order != "" {
+		all = append(all, "order: "+imported.Order+", as it is told: what changes with time (warmth, other work, the state of a disk) cannot be told from the condition")
 	} else {
 		all = append(all, "order: unknown: what changes with time (warmth, other work, the state of a disk) cannot be told from the condition")
 	}
 	all = append(all, "no A/A: the baseline was not measured against itself, so nothing tells what this procedure finds where there is nothing", repetitions(run))
-	if told.Host != "" {
-		all = append(all, "host, as it is told: "+told.Host+"; it is not this one")
+	if imported.Host != "" {
+		all = append(all, "host, as it is told: "+imported.Host+"; it is not this one")
 	} else {
 		all = append(all, "host: unknown; nothing says that the figures carry over to this one")
 	}

@@ -95,20 +95,20 @@ func TestRedactWhatWasImported(t *testing.T) {
 }
 
 func TestLacks(t *testing.T) {
-	told := func(run record.Run) string { return fmt.Sprint(strings.Join(overhead.Lacks(run), "\n")) }
+	lacks := func(run record.Run) string { return fmt.Sprint(strings.Join(overhead.Lacks(run), "\n")) }
 	run := elsewhere(false, []float64{1, 2, 3}, []float64{1, 2})
 	for _, want := range []string{"imported: ", "not interleaved: ", "order: unknown", "no A/A: ", "repetitions: 2 to 3 runs a cell", "host: unknown"} {
-		if !strings.Contains(told(run), want) {
-			t.Errorf("no %q in\n%s", want, told(run))
+		if !strings.Contains(lacks(run), want) {
+			t.Errorf("no %q in\n%s", want, lacks(run))
 		}
 	}
 	run.Plan.Imported = &record.Import{Format: "csv", Paired: true, Order: "one after the other", Host: "a laptop"}
 	for _, want := range []string{"paired: by its importer's word", "order: one after the other", "a laptop"} {
-		if !strings.Contains(told(run), want) {
-			t.Errorf("no %q in\n%s", want, told(run))
+		if !strings.Contains(lacks(run), want) {
+			t.Errorf("no %q in\n%s", want, lacks(run))
 		}
 	}
-	if one := told(elsewhere(false, []float64{1}, []float64{1})); !strings.Contains(one, "one run a cell") {
+	if one := lacks(elsewhere(false, []float64{1}, []float64{1})); !strings.Contains(one, "one run a cell") {
 		t.Errorf("one run a cell: %s", one)
 	}
 	run.Plan.Imported = nil

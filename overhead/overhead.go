@@ -79,7 +79,7 @@ type MetricReport struct {
 	// NoiseFloor is the smallest ratio-effect that this run could have
 	// resolved with 80 % power, among as many comparisons (0.012 is 1.2 %), whichever condition had it: the
 	// worst over the rows, by the spread of their blocks' log ratios. NaN where
-	// it cannot be told, as for counts with zeros.
+	// it is unknown, as for counts with zeros.
 	NoiseFloor float64
 	// Quantile, Part and Figure are the metric's own: what it is the figure of.
 	Quantile float64

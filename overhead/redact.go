@@ -26,10 +26,10 @@ func Redact(run record.Run) record.Run {
 	out.Command = r.command(run.Command)
 	out.Reason = r.text(run.Reason)
 	out.Plan.Notes = r.texts(run.Plan.Notes)
-	if told := run.Plan.Imported; told != nil {
-		hidden := *told
-		hidden.Order, hidden.Host = r.text(told.Order), r.text(told.Host)
-		hidden.Sources = slices.Clone(told.Sources)
+	if imported := run.Plan.Imported; imported != nil {
+		hidden := *imported
+		hidden.Order, hidden.Host = r.text(imported.Order), r.text(imported.Host)
+		hidden.Sources = slices.Clone(imported.Sources)
 		for i := range hidden.Sources {
 			hidden.Sources[i].Name = r.text(hidden.Sources[i].Name)
 		}

@@ -358,7 +358,7 @@ func (l *layout) pairRounds(m workload.Metric, base []place, other place, all bo
 		x, ok := b.roundFigure(base[0].condition, m, of, all)
 		y, also := b.roundFigure(other.condition, m, to, all)
 		if !ok || !also {
-			continue // not every round has every condition, and what failed is told apart
+			continue // not every round has every condition, and what failed is counted elsewhere
 		}
 		if !m.Count && m.Quantile == 0 {
 			s, ok := b.against(m, base, other, all)

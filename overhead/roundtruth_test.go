@@ -304,7 +304,7 @@ func TestEffectsWithinRounds(t *testing.T) {
 	}
 }
 
-// Controls are in no estimate; how they differ from the other slices is told.
+// Controls are in no estimate; how they differ from the other slices is reported.
 func TestControlsOfRounds(t *testing.T) {
 	r := rounded{rounds: 12, strips: 12, launch: 0.002, noise: 0.001}
 	run := r.run(t)
@@ -334,7 +334,7 @@ func TestControlsOfRounds(t *testing.T) {
 			return
 		}
 	}
-	t.Error("nothing is told of the controls")
+	t.Error("nothing is reported of the controls")
 }
 
 // Of programs that run to their end the strips' samples are compared; counts, which may be

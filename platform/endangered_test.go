@@ -6,7 +6,7 @@ import (
 	"tare/platform"
 )
 
-// What ends a box alone is not told as if the host had been in danger.
+// What ends a box alone is not reported as if the host had been in danger.
 func TestEndangered(t *testing.T) {
 	for want, e := range map[string]*platform.Endangered{
 		"the OOM killer ended the service":             {Why: "the OOM killer ended the service", Within: true},

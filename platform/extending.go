@@ -38,5 +38,5 @@ type PredictorReading struct {
 	Precision float64       `json:"precision"` // share of what it predicted that came true
 	Recall    float64       `json:"recall"`    // share of what came true that it had predicted
 	Lead      time.Duration `json:"lead_ns"`   // before the use, in the median
-	Told      int64         `json:"told"`      // predictions that this rests on
+	Predicted int64         `json:"told"`      // predictions that this rests on
 }

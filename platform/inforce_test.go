@@ -10,7 +10,7 @@ import (
 	"tare/platform"
 )
 
-// A process of the host: everything in force for it can be told beforehand.
+// A process of the host: everything in force for it is known beforehand.
 func TestReadInForce(t *testing.T) {
 	cmd := exec.Command("sleep", "3600")
 	cmd.Env = []string{"Z=26", "A=1"}
@@ -55,7 +55,7 @@ func TestReadInForce(t *testing.T) {
 		t.Errorf("CPUs %q: %v", force.CPUSet, err)
 	}
 	if len(force.Cgroups) == 0 || force.OpenFiles == 0 || force.Capability == "" {
-		t.Errorf("nothing told: %+v", force)
+		t.Errorf("nothing known: %+v", force)
 	}
 
 	if _, err := platform.ReadInForce(pid, nil); !errors.Is(err, platform.ErrGone) {

@@ -50,7 +50,7 @@ type Setting struct {
 	ASLR string
 	// LogDriver is the engine's: "json-file" (empty means this), "local", "none".
 	LogDriver string
-	// Runtime is the OCI runtime that an engine is told to use; empty is its own default.
+	// Runtime is the OCI runtime that an engine uses; empty is its own default.
 	Runtime string
 	// GPU lists the host's GPUs that the program is given, by the numbers of their nodes
 	// ("0,2"), or is "all"; empty is none.

@@ -16,8 +16,8 @@ const becomeBound = time.Second
 
 // AwaitProgram blocks until the process that an OCI runtime has started is the
 // program's and no longer the runtime's, whose file's name is given: runtimes
-// say that it is started when they have told it to start, and what the kernel
-// tells of it for some microseconds after that is theirs. There is no event for
+// say that it is started when they have asked it to start, and what the kernel
+// reports of it for some microseconds after that is theirs. There is no event for
 // it, so it looks again. A program that has ended is no error.
 func AwaitProgram(ctx context.Context, pid int, runtime string) error {
 	for until := time.Now().Add(becomeBound); time.Now().Before(until); {

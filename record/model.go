@@ -151,7 +151,7 @@ type RoundPlan struct {
 	Rate map[string]float64 `json:"rate,omitempty"`
 }
 
-// Import is what is told of figures that were measured elsewhere.
+// Import is what is known of figures that were measured elsewhere.
 type Import struct {
 	Format  string   `json:"format"`            // "csv"
 	Sources []Source `json:"sources,omitempty"` // in the order in which they were read
@@ -159,10 +159,10 @@ type Import struct {
 	// they were made together, or alike. Where it is false nothing pairs them, whatever
 	// their numbers.
 	Paired bool `json:"paired,omitempty"`
-	// Order is the order in which conditions were measured, as it is told: "one after
+	// Order is the order in which conditions were measured, as reported: "one after
 	// the other"; empty where it is not.
 	Order string `json:"order,omitempty"`
-	// Host is the machine as it is told; empty where it is not.
+	// Host is the machine as reported; empty where it is not.
 	Host string `json:"host,omitempty"`
 }
 

@@ -187,7 +187,7 @@ func (s *Store) SetMetrics(runID, conditionID string, metrics []workload.Metric)
 	})
 }
 
-// SetPlan replaces a run's plan, as when a pilot has told how many blocks it takes.
+// SetPlan replaces a run's plan, as when a pilot has shown how many blocks it takes.
 func (s *Store) SetPlan(runID string, p Plan) error {
 	return s.change("keep the plan of "+runID, func(tx *sql.Tx) error { return setPlan(tx, runID, p) })
 }

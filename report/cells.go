@@ -18,16 +18,16 @@ func Estimated(e stats.Estimate, scale float64) Cell {
 		return Cell{Text: fixed(v, significant(v))}
 	}
 	figure, from, to := supported(v, low, high)
-	if low > 0 && high/low > untold {
+	if low > 0 && high/low > unbounded {
 		return Cell{Text: figure, Detail: "not bounded"}
 	}
 	return Cell{Text: figure, Detail: from + " to " + to}
 }
 
-// untold is how many times its lower end the upper end of an interval is at most that is
+// unbounded is how many times its lower end the upper end of an interval is at most that is
 // written out. A geometric mean of two or three values may have ends that are fifty orders
-// of magnitude apart: that bounds nothing, and a column of zeros tells it badly.
-const untold = 1e6
+// of magnitude apart: that bounds nothing, and a column of zeros hides that.
+const unbounded = 1e6
 
 // Measured is a cell with one figure to three digits.
 func Measured(v float64) Cell {
@@ -61,10 +61,10 @@ func At(x float64, e stats.Estimate, scale float64) Point {
 	return p
 }
 
-// ToldFrom is [Estimated], faint where the estimate cannot be told from a value.
-func ToldFrom(v float64, e stats.Estimate) Cell {
+// Against is [Estimated], faint where the estimate does not differ significantly from a value.
+func Against(v float64, e stats.Estimate) Cell {
 	c := Estimated(e, 1)
-	if !e.ToldFrom(v) {
+	if !e.DiffersFrom(v) {
 		c.Tone = Faint
 	}
 	return c

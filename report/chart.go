@@ -275,15 +275,15 @@ func (p plot) field(colours *palette) template.HTML {
 			if at.Past {
 				class = "dot hollow"
 			}
-			s.pointed(class, at.x, at.y, colours.shape(one.group), p.told(one, at))
+			s.pointed(class, at.x, at.y, colours.shape(one.group), p.tooltip(one, at))
 		}
 		s.close()
 	}
 	return s.html()
 }
 
-// told is what pointing at a point says.
-func (p plot) told(s placed, at placedPoint) string {
+// tooltip is what pointing at a point shows.
+func (p plot) tooltip(s placed, at placedPoint) string {
 	figure, span := readingWithin(at.Y, at.Low, at.High)
 	text := fmt.Sprintf("%s: %s", s.name, strings.TrimSpace(figure+" "+clean(p.Y.Unit)))
 	if span != "" {

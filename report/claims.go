@@ -173,7 +173,7 @@ type claimCommand struct {
 }
 
 // commandsFor gives the commands that judge what is not yet run, in the order
-// of the claims. Of a study that this tare does not have only the name is told.
+// of the claims. Of a study that this tare does not have only the name is known.
 func commandsFor(rows []claim.Row) []claimCommand {
 	var commands []claimCommand
 	of := map[string][]int{} // by command, the places of its claims among the rows

@@ -216,17 +216,17 @@ func shareText(v, total float64) string {
 // box writes one box. It clips its name; the script shortens names to their
 // boxes and gives the narrow ones theirs when they are enlarged.
 func (s *svg) box(b box, total float64, unit, colour string) {
-	name, told := "", ""
+	name, tooltip := "", ""
 	if b.frame == nil {
 		name = "…"
-		told = Counted(b.gathered, "frame") + " too small to be drawn"
+		tooltip = Counted(b.gathered, "frame") + " too small to be drawn"
 	} else {
 		name = orElse(clean(b.frame.Name), "unnamed")
-		told = name + ": " + strings.TrimSpace(reading(b.frame.weight())+" "+unit) + ", " + shareText(b.frame.weight(), total)
+		tooltip = name + ": " + strings.TrimSpace(reading(b.frame.weight())+" "+unit) + ", " + shareText(b.frame.weight(), total)
 	}
 	// Four decimals: what is a pixel now is wide when enlarged.
 	fmt.Fprintf(&s.b, `<svg class="%s" x="%s%%" y="%d" width="%s%%" height="%d"><title>%s</title><rect width="100%%" height="%d"/>`,
-		colour, coord4(b.x), b.depth*boxHeight, coord4(b.width), boxHeight, template.HTMLEscapeString(shortened(told, 300)), boxHeight-1)
+		colour, coord4(b.x), b.depth*boxHeight, coord4(b.width), boxHeight, template.HTMLEscapeString(shortened(tooltip, 300)), boxHeight-1)
 	if b.width >= bareBox {
 		fmt.Fprintf(&s.b, `<text x="4" y="13">%s</text>`, template.HTMLEscapeString(shortened(bareName(name), 160)))
 	}

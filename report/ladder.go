@@ -17,7 +17,7 @@ type Rung struct {
 	// Ratio to the rung before, paired within the blocks that both yielded.
 	Ratio stats.Estimate
 	// Percent is positive where the added layer costs something, as
-	// [overhead.Row.Percent]; NaN where it cannot be told, with Reason.
+	// [overhead.Row.Percent]; NaN where it is unknown, with Reason.
 	Percent, PercentLow, PercentHigh float64
 	Reason                           string
 	// AdjustedLow and AdjustedHigh are the interval at the level at which the rung

@@ -117,7 +117,7 @@ func newMetricTable(run record.Run, m overhead.MetricReport, rep overhead.Report
 // noFigure is said of a row that has none.
 const noFigure = "no figure"
 
-// interim is the table without what is not told before the end: notes, and verdicts.
+// interim is the table without what is shown only at the end: notes, and verdicts.
 func (t metricTable) interim() metricTable {
 	last := len(t.Columns) - 1
 	t.Note, t.everything, t.Columns[last].Head = "", "", ""

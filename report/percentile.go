@@ -12,7 +12,7 @@ import (
 	"tare/record"
 )
 
-// mostCurves are as many as can be told apart in one drawing.
+// mostCurves are as many as can be distinguished in one drawing.
 const mostCurves = 8
 
 // percentileCharts draw each histogram of a workload, a curve a condition.

@@ -77,9 +77,9 @@ func (s *svg) mark(class string, x, y float64, path string) {
 
 // pointed is a mark that says something when pointed at; there is more of it to
 // hit than to see.
-func (s *svg) pointed(class string, x, y float64, path, told string) {
+func (s *svg) pointed(class string, x, y float64, path, tooltip string) {
 	fmt.Fprintf(&s.b, `<svg x="%s" y="%s" overflow="visible" class="told"><title>%s</title><path class="hit" d="M-10-10h20v20h-20Z"/><path class="%s" d="%s"/></svg>`,
-		pct(x), pct(y), template.HTMLEscapeString(clean(told)), class, path)
+		pct(x), pct(y), template.HTMLEscapeString(clean(tooltip)), class, path)
 }
 
 // field opens a nested drawing of a hundred by a hundred that is stretched

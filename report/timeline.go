@@ -114,8 +114,8 @@ func phasesDrawing(t Timeline, w stopwatch) template.HTML {
 	s.desc(strings.Join(said, ", "))
 	for i, p := range t.Phases {
 		x, width := w.place(p.From, p.To)
-		told := fmt.Sprintf("%s: %s, from %s to %s", clean(p.Name), w.text(p.To-p.From), w.text(p.From), w.text(p.To))
-		s.clipped(fmt.Sprintf("told phase odd%d", i%2), x, width, told)
+		tooltip := fmt.Sprintf("%s: %s, from %s to %s", clean(p.Name), w.text(p.To-p.From), w.text(p.From), w.text(p.To))
+		s.clipped(fmt.Sprintf("told phase odd%d", i%2), x, width, tooltip)
 		if label := clean(p.Name); fits(label, width) {
 			s.text("phase-name", 0, 0, 6, 16, shortened(label, 60))
 		}
@@ -138,8 +138,8 @@ func fits(label string, width float64) bool {
 }
 
 // clipped opens a stretch of the drawing that clips what stands in it.
-func (s *svg) clipped(class string, x, width float64, told string) {
-	fmt.Fprintf(&s.b, `<svg class="clip %s" x="%s" y="0" width="%s" height="100%%"><title>%s</title>`, class, pct(x), pct(width), template.HTMLEscapeString(clean(told)))
+func (s *svg) clipped(class string, x, width float64, tooltip string) {
+	fmt.Fprintf(&s.b, `<svg class="clip %s" x="%s" y="0" width="%s" height="100%%"><title>%s</title>`, class, pct(x), pct(width), template.HTMLEscapeString(clean(tooltip)))
 	s.b.WriteString(`<rect width="100%" height="100%"/>`)
 }
 
@@ -174,8 +174,8 @@ func laneDrawing(t Timeline, l Lane, w stopwatch) (template.HTML, int) {
 		width = max(width, narrowest)
 		drawnTo[sp.Kind] = x + width
 		label := clean(sp.Label)
-		told := fmt.Sprintf("%s: %s, from %s to %s", doing(sp), w.text(sp.To-sp.From), w.text(sp.From), w.text(sp.To))
-		fmt.Fprintf(&s.b, `<g class="told %s"><title>%s</title>`, known(sp.Kind), template.HTMLEscapeString(clean(l.Name)+": "+told))
+		tooltip := fmt.Sprintf("%s: %s, from %s to %s", doing(sp), w.text(sp.To-sp.From), w.text(sp.From), w.text(sp.To))
+		fmt.Fprintf(&s.b, `<g class="told %s"><title>%s</title>`, known(sp.Kind), template.HTMLEscapeString(clean(l.Name)+": "+tooltip))
 		switch sp.Kind {
 		case Runs:
 			s.rect("block", x, 12, width, 76)
@@ -188,7 +188,7 @@ func laneDrawing(t Timeline, l Lane, w stopwatch) (template.HTML, int) {
 		}
 		s.b.WriteString("</g>")
 		if label != "" && fits(label, width) {
-			s.clipped("free "+string(known(sp.Kind)), x, width, told)
+			s.clipped("free "+string(known(sp.Kind)), x, width, tooltip)
 			dy := 13
 			if sp.Kind == Runs || sp.Kind == Ready {
 				dy = 20

@@ -21,7 +21,7 @@ type ChangeShape string
 
 // The shapes.
 const (
-	// NoChange is what cannot be told from none.
+	// NoChange is what does not differ significantly from none.
 	NoChange ChangeShape = "none"
 	// StepChange is flat, and from some x on flat at another level.
 	StepChange ChangeShape = "step"
@@ -35,7 +35,7 @@ type Change struct {
 	Shape ChangeShape
 	// P is the probability of as great a change by chance: of all orders in which each
 	// sweep could have had its values, the share in which some change explains as much.
-	// NaN where it cannot be told.
+	// NaN where it is unknown.
 	P float64
 	// At is where it changes: half way between the last x as before and the first that
 	// differs, or where a ramp begins. Its interval holds x of readings, so that it is

@@ -109,7 +109,7 @@ func TestChangeIsBlindToLevels(t *testing.T) {
 	}
 }
 
-func TestChangeCannotBeTold(t *testing.T) {
+func TestChangeIsUnknown(t *testing.T) {
 	whole := sweepsOf(3, 13, 0.1, step(14, 2))
 	for name, sweeps := range map[string][]stats.Sweep{
 		"none":              nil,

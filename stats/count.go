@@ -32,7 +32,7 @@ func CountDifference(base, treatment []float64, level float64, seed int64) Estim
 // CountRatio estimates the ratio of the events under treatment to those under
 // base: of the sums, so that blocks with zeros take part. The interval is that
 // of Fieller (1954) with the blocks as pairs, which counts the baseline as
-// uncertain too. Where the baseline cannot be told from zero the ratio has no
+// uncertain too. Where the baseline does not differ from zero the ratio has no
 // upper bound: there is no interval then, but a warning. The seed is not used.
 func CountRatio(base, treatment []float64, level float64, seed int64) Estimate {
 	e := ratioOfSums(base, treatment, level, summed{

@@ -10,7 +10,7 @@ import (
 
 // PValue is the two-sided p-value of Student's paired t test on log ratios: how
 // often blocks as noisy as these would show such an effect where there is none.
-// NaN where it cannot be told.
+// NaN where it is unknown.
 func PValue(base, treatment []float64) float64 {
 	ratios, err := logRatios(base, treatment)
 	if err != nil || len(ratios) < fewest {

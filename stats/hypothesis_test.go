@@ -109,7 +109,7 @@ func TestEquivalentWithin(t *testing.T) {
 		{1 / 1.02, 1.02, true}, // the bounds belong to it
 		{0.979, 1.01, false},
 		{0.99, 1.021, false},
-		{1.001, 1.019, true}, // told from 1, and yet too small to matter
+		{1.001, 1.019, true}, // differs from 1, and yet too small to matter
 		{nan, nan, false},
 	} {
 		if got := EquivalentWithin(Estimate{Value: 1, Interval: Interval{c.low, c.high, 0.95}}, 0.02); got != c.want {

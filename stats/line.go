@@ -54,7 +54,7 @@ type Lines struct {
 	Left Estimate
 	// Bent is the p-value of the test that nothing but noise is left: F, of the
 	// deviations of the means from the line against what the blocks disagree on
-	// after their own levels have been taken off. NaN where it cannot be told. A
+	// after their own levels have been taken off. NaN where it is unknown. A
 	// small one says that the line is not straight, and not by how much: that is
 	// Left. It takes the noise to be alike at all levels; where it grows with x,
 	// small values come somewhat too often.

@@ -105,7 +105,7 @@ func TestLineUndefined(t *testing.T) {
 	}
 }
 
-// What cannot be told of the straightness does not take the line with it.
+// An unknown straightness does not take the line with it.
 func TestLineByWithoutStraightness(t *testing.T) {
 	for name, blocks := range map[string][][2][]float64{
 		"two levels":   {{{1, 2}, {1, 2}}, {{1, 2}, {1, 2.5}}, {{1, 2}, {1.1, 2}}},

@@ -3,7 +3,7 @@ package stats
 // MeanRatio estimates the ratio of two means whose blocks are pairs, of figures that
 // may be negative: of what one figure differs by between two conditions, say, the part
 // that another does. The interval is Fieller's (1954), which counts the baseline as
-// uncertain and as going with the treatment. Where the baseline cannot be told from zero
+// uncertain and as going with the treatment. Where the baseline does not differ from zero
 // the ratio has no bounds: there is no interval then, but a warning. What cannot be negative is
 // [CountRatio]'s. The seed is not used.
 func MeanRatio(base, treatment []float64, level float64, seed int64) Estimate {
@@ -14,7 +14,7 @@ func MeanRatio(base, treatment []float64, level float64, seed int64) Estimate {
 	})
 }
 
-// summed says what a ratio of sums is of, and how it is told that there is none: each
+// summed says what a ratio of sums is of, and the warning where there is none: each
 // text takes the number of blocks.
 type summed struct {
 	what            string
@@ -23,7 +23,7 @@ type summed struct {
 }
 
 // ratioOfSums is the ratio of the sums of pairs, with Fieller's interval where the
-// baseline can be told from zero.
+// baseline differs from zero.
 func ratioOfSums(base, treatment []float64, level float64, of summed) Estimate {
 	n := min(len(base), len(treatment))
 	if err := paired(base, treatment, of.allowed); err != nil {

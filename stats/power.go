@@ -15,7 +15,7 @@ const mostBlocks = 1 << 30
 // scale is at most halfWidth wide to either side with probability level or more,
 // whatever the true spread. halfWidth is a ratio-effect: 0.02 wants an interval
 // between the estimate over 1.02 and the estimate times 1.02. pilotSD is the
-// pilot's [LogSD]. 0 where it cannot be told: fewer than two pilot blocks, or an
+// pilot's [LogSD]. 0 where it is unknown: fewer than two pilot blocks, or an
 // argument out of range.
 func SteinBlocks(pilotSD float64, pilotN int, halfWidth, level float64) int {
 	if pilotN < 2 || !(pilotSD >= 0) || math.IsInf(pilotSD, 0) || !(halfWidth > 0) || !(level > 0 && level < 1) {
@@ -31,7 +31,7 @@ func SteinBlocks(pilotSD float64, pilotN int, halfWidth, level float64) int {
 
 // DetectableEffect is the smallest ratio-effect (0.012 is 1.2 %) that a paired
 // t test at 1-level would have found with probability power in n blocks whose
-// log ratios have standard deviation sd. NaN where it cannot be told: fewer
+// log ratios have standard deviation sd. NaN where it is unknown: fewer
 // than two blocks, or an argument out of range.
 func DetectableEffect(sd float64, n int, level, power float64) float64 {
 	if n < 2 || !(sd > 0) || math.IsInf(sd, 0) || !(level > 0 && level < 1) || !(power > 1-level && power < 1) {
@@ -55,7 +55,7 @@ func DetectableEffect(sd float64, n int, level, power float64) float64 {
 
 // BlocksNeeded is the number of blocks with which a paired t test at 1-level
 // finds a ratio-effect (0.02 is 2 %) with probability power, where log ratios
-// have standard deviation sd. 0 where it cannot be told: an argument out of range.
+// have standard deviation sd. 0 where it is unknown: an argument out of range.
 func BlocksNeeded(sd, effect, level, power float64) int {
 	if !(sd > 0) || math.IsInf(sd, 0) || !(effect > 0) || !(level > 0 && level < 1) || !(power > 1-level && power < 1) {
 		return 0

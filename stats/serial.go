@@ -47,7 +47,7 @@ func SerialMean(batches []float64, level float64) Estimate {
 // SerialQuantile estimates the q-quantile of all that a series' batches hold, which may be
 // nothing in some. Its interval is that of the share of values below the estimate, as a
 // ratio over batches, read back from the merged histogram (Woodruff 1952): of those up to
-// it or of those below it, whichever is told less well. Where that
+// it or of those below it, whichever is less precise. Where that
 // share's upper end is all values, the quantile has no upper bound that they tell: the
 // interval then ends at infinity. It goes by the order of batches, as [SerialMean].
 func SerialQuantile(batches []*hdrhistogram.Histogram, q, level float64) Estimate {

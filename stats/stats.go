@@ -32,8 +32,8 @@ func (e Estimate) Known() bool {
 	return e.Value == e.Value && e.Interval.Low == e.Interval.Low && e.Interval.High == e.Interval.High
 }
 
-// ToldFrom tells that the whole interval lies beside a value.
-func (e Estimate) ToldFrom(v float64) bool {
+// DiffersFrom reports whether the whole interval lies above or below a value.
+func (e Estimate) DiffersFrom(v float64) bool {
 	return e.Known() && (e.Interval.Low > v || e.Interval.High < v)
 }
 

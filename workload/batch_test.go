@@ -97,7 +97,7 @@ func TestFFmpegThreadsReachTheEncoder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := argument(program.Args, "-x265-params"); got != "pools=3" {
-		t.Errorf("x265 is told %q: it heeds no -threads", got)
+		t.Errorf("x265 is given %q: it heeds no -threads", got)
 	}
 }
 

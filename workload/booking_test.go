@@ -123,7 +123,7 @@ func TestBookingVisits(t *testing.T) {
 	}
 }
 
-// Each thing that a site can do wrong is told, and is no request that counts.
+// Each thing that a site can do wrong is reported, and is no request that counts.
 func TestBookingTellsWrongAnswers(t *testing.T) {
 	for wrong, want := range map[string]string{
 		"session":   "has no session",

@@ -11,7 +11,7 @@ import (
 )
 
 // fakeBooking is the booking site's application, in so far as its clients see it. It
-// can be told one thing to do wrong.
+// can be made to do one thing wrong.
 type fakeBooking struct {
 	wrong string
 

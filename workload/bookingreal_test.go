@@ -79,7 +79,7 @@ func walkBooking(t *testing.T, tr *realTrial, p Params) {
 
 // Each of the three programs in a process of its own, as in containers of their own. The
 // application says until the authentication service listens that it is not ready, and
-// nothing of it where errors are told.
+// nothing of it where errors are reported.
 func TestRealBookingDivided(t *testing.T) {
 	t.Parallel()
 	root := scratchRoot(t, realImage(t, "booking"))

@@ -17,7 +17,7 @@ type bookingUsers struct {
 	away   []*bookingUser
 }
 
-// bookingUser is one of them. What is known of him is nil until he was told it once.
+// bookingUser is one of them. What is known of him is nil until he received it once.
 type bookingUser struct {
 	of       *bookingUsers
 	name     string
@@ -25,7 +25,7 @@ type bookingUser struct {
 	profile  *bookingProfile
 	// unsure is set where a request of his was not answered rightly: it may be carried
 	// out still, at any later time, so that nothing but what he has just done can be held
-	// to what he is told.
+	// to what he receives.
 	unsure bool
 }
 

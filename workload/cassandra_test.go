@@ -147,7 +147,7 @@ func TestRealCassandra(t *testing.T) {
 	}
 }
 
-// Nobody there is told by what was asked of it.
+// Nobody there is recognised by what was asked of it.
 func TestCassandraThatIsNotThere(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

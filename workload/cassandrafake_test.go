@@ -130,7 +130,7 @@ func TestCassandraIsFilledAndLoaded(t *testing.T) {
 		}
 		for i, want := range []string{"system.local", "CREATE KEYSPACE", "CREATE TABLE"} {
 			if i >= len(fake.statements) || !strings.Contains(fake.statements[i], want) {
-				t.Fatalf("%q: it was told %q, want %s as number %d", pairs, fake.statements, want, i)
+				t.Fatalf("%q: it received %q, want %s as number %d", pairs, fake.statements, want, i)
 			}
 		}
 	}

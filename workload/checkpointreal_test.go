@@ -163,7 +163,7 @@ func TestRealHaccioFindsAFlippedByte(t *testing.T) {
 			t.Errorf("it leaves %q", names)
 		}
 	}
-	// Unchanged, it is right; and cut short, it is told.
+	// Unchanged, it is right; and cut short, it is reported.
 	for _, cut := range []bool{false, true} {
 		dir := t.TempDir()
 		phase(t, dir, "write")
@@ -178,7 +178,7 @@ func TestRealHaccioFindsAFlippedByte(t *testing.T) {
 	}
 }
 
-// A file system that is too small is told before anything is written; one that turns
+// A file system that is too small is reported before anything is written; one that turns
 // out to be so, by a clear line, and nothing is left.
 func TestRealHaccioWithoutRoom(t *testing.T) {
 	t.Parallel()

@@ -399,7 +399,7 @@ func (c *custom) Program(p Params) (program Program, err error) {
 		return Program{}, err
 	}
 	if c.service {
-		// Wrong values here are the user's to mend, too, and better told now
+		// Wrong values here are the user's to mend, too, and better reported now
 		// than in the first trial. Any address will do to check what refers to it.
 		anywhere := c.outside(p, nowhere)
 		if _, err := c.ready.compile(anywhere); err != nil {
@@ -428,7 +428,7 @@ func (c *custom) portAt(p Params, port int) int {
 	return port
 }
 
-// placed takes a program for told where its command or its environment says so.
+// Placed passes a place to a program whose command or environment can name one.
 func (c *custom) Placed(p Params, at Place) (Params, error) {
 	cannot := func(format string, args ...any) error { return &Unplaceable{c.name, fmt.Sprintf(format, args...)} }
 	if len(c.ports) == 0 || len(c.ports) > PlacePorts {
@@ -446,7 +446,7 @@ func (c *custom) Placed(p Params, at Place) (Params, error) {
 	return p.at(at), nil
 }
 
-// tells tells whether the program is told what a name stands for.
+// tells reports whether the program is given what a name stands for.
 func (c *custom) tells(name string) bool {
 	return slices.ContainsFunc(c.command, func(v value) bool { return v.refersTo(name) }) ||
 		slices.ContainsFunc(c.env, func(v variable) bool { return v.refersTo(name) })

@@ -44,7 +44,7 @@ func TestHeldFunctionIsReadyByItsLine(t *testing.T) {
 	if err := hashing.Drive(t.Context(), tr); err == nil || !strings.Contains(err.Error(), "until=exit") {
 		t.Errorf("%v, want how it can be weighed", err)
 	}
-	// A wrong line is told at once, and not waited for.
+	// A wrong line is reported at once, and not waited for.
 	other := &trial{params: p, ended: make(chan struct{}), stdout: functionLine(hashing, 1, true)}
 	if err := hashing.Ready(t.Context(), other); err == nil || !strings.Contains(err.Error(), "not valid") {
 		t.Errorf("what another input gives: %v", err)

@@ -86,7 +86,7 @@ func TestObjectsContentIsItsOwn(t *testing.T) {
 				t.Fatalf("%s is %s", is, other)
 			}
 			seen[string(text)] = is
-			// Any other byte, or another number of them, is told.
+			// Any other byte, or another number of them, is reported.
 			for _, wrong := range [][]byte{nil, text[:len(text)-1], append(bytes.Clone(text), 'x'), flip(text, 0), flip(text, len(text)/2), flip(text, len(text)-1)} {
 				if c.check(wrong) == nil {
 					t.Fatalf("%s: %d other bytes pass for it", is, len(wrong))
@@ -340,7 +340,7 @@ func TestObjectServerIsDriven(t *testing.T) {
 	}
 }
 
-// What is laid there otherwise than it was sent is told at once, with which it is.
+// What is laid there otherwise than it was sent is reported at once, with which it is.
 func TestFillTellsWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(path string, content []byte) (int, []byte)

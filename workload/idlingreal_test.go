@@ -83,7 +83,7 @@ func anonymous(t *testing.T, pid int) (bytes int64) {
 }
 
 // An idle service holds what it was given, in anonymous memory, and gives it back right
-// to the byte; what it does not have, or has otherwise, is told.
+// to the byte; what it does not have, or has otherwise, is reported.
 func TestRealIdlers(t *testing.T) {
 	t.Parallel()
 	const holds = 8 << 20
@@ -243,12 +243,12 @@ func TestRealRedisSavesItself(t *testing.T) {
 	if _, err := conn.Write([]byte("INFO stats\r\nQUIT\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	told, err := io.ReadAll(conn)
+	info, err := io.ReadAll(conn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, forks, ok := strings.Cut(string(told), "total_forks:"); !ok || strings.HasPrefix(forks, "0\r") {
-		t.Errorf("it saved itself never: %s", told)
+	if _, forks, ok := strings.Cut(string(info), "total_forks:"); !ok || strings.HasPrefix(forks, "0\r") {
+		t.Errorf("it saved itself never: %s", info)
 	}
 }
 
@@ -260,11 +260,11 @@ func collections(t *testing.T, address string) (n int64) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	var told struct{ Collections int64 }
-	if err := json.NewDecoder(response.Body).Decode(&told); err != nil {
+	var answer struct{ Collections int64 }
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		t.Fatal(err)
 	}
-	return told.Collections
+	return answer.Collections
 }
 
 // Objects of every size that can be asked for go in and come back.

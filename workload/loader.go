@@ -43,14 +43,14 @@ type Remembering interface {
 	Remembered(make func() any) any
 }
 
-// Batching is a Trial whose load is told in spans of time, too, where tare's own generator
+// Batching is a Trial whose load is reported in spans of time, too, where tare's own generator
 // makes it.
 type Batching interface {
 	// Batches is how many; 0 is none.
 	Batches() int
 }
 
-// batchesOf is how many spans a trial's load is told in.
+// batchesOf is how many spans a trial's load is reported in.
 func batchesOf(t Trial) int {
 	if b, ok := t.(Batching); ok {
 		return b.Batches()

@@ -7,7 +7,7 @@ import (
 	"tare/load"
 )
 
-// meanLatencyMetrics are what S2 told of a service: the mean of its response times,
+// meanLatencyMetrics are what S2 reported of a service: the mean of its response times,
 // which carries the verdict, and what that hides.
 func meanLatencyMetrics() []Metric {
 	quantile := func(name string, q float64) Metric {

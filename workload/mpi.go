@@ -26,7 +26,7 @@ var mpiEnvironment = mpich.environment
 func mpiMemory(ranks int64) int64 { return 32<<20 + ranks*24<<20 }
 
 // mpiLibrary is an implementation of MPI: how its ranks are started on this host, and
-// how they exchange. Each is told to do it alike: processes forked, messages copied
+// how they exchange. Each is configured to do it alike: processes forked, messages copied
 // through shared memory of System V, CPUs left to the scheduler.
 type mpiLibrary struct {
 	name        string   // of the parameter
@@ -44,7 +44,7 @@ var mpich = mpiLibrary{
 	environment: []string{"UCX_TLS=self,sysv"},
 }
 
-// openMPI is S2's. It is told the same by parameters, which it takes from the
+// openMPI is S2's. It is configured the same by parameters, which it takes from the
 // environment.
 var openMPI = mpiLibrary{
 	name: image.LibraryOpenMPI, calls: "Open MPI",

@@ -88,7 +88,7 @@ ready: {http: {port: 8081, path: "/at/${port}/${host:8081}"}}
 load: {http: {rate: closed, count: 1}}
 `
 
-// A service from a file listens where it is told to, if the file passes that on, and is
+// A service from a file listens where it is asked to, if the file passes that on, and is
 // looked for there.
 func TestAtFromYAML(t *testing.T) {
 	w := parse(t, placedFile)
@@ -161,7 +161,7 @@ func TestUnplaceableFromYAML(t *testing.T) {
 			p["server"] = serverImage
 		}
 		if _, _, err := At(w, p, Place{Listen: "127.0.0.1"}); err == nil {
-			t.Errorf("%s was told where to listen", name)
+			t.Errorf("%s was given a place to listen", name)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func Resolve(w Workload, overrides map[string]string) (Params, error) {
 		p[param.Name] = param.Default
 		known = append(known, param.Name)
 	}
-	// In order, so that of two wrong names always the same is told.
+	// In order, so that of two wrong names always the same is reported.
 	for _, name := range slices.Sorted(maps.Keys(overrides)) {
 		if _, ok := p[name]; !ok {
 			return nil, &UnknownParam{Workload: w.Name(), Name: name, Known: known}

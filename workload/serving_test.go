@@ -49,7 +49,7 @@ func scratchRoot(t *testing.T, img image.Image) image.Image {
 }
 
 // serveAlone launches a service in a process namespace of its own, so that all its
-// processes end with the first. It listens at the port on loopback, if it can be told to.
+// processes end with the first. It listens at the port on loopback, if it takes a port.
 func serveAlone(t *testing.T, w Workload, p Params, img image.Image, port string) *realTrial {
 	t.Helper()
 	number, err := strconv.Atoi(port)
@@ -325,7 +325,7 @@ func TestReadiersOfFiles(t *testing.T) {
 }
 
 // A question that fails is asked again, ever more rarely, until the context
-// ends; then the last answer is told.
+// ends; then the last answer is reported.
 func TestReadyTellsTheLastAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

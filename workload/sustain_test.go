@@ -42,7 +42,7 @@ func sustainUntil(t *testing.T, w Sustainer, tr Trial, seed uint64, enough func(
 	}
 }
 
-// fakeRedis keeps what it is told; spoil may change an answer.
+// fakeRedis keeps what it is given; spoil may change an answer.
 type fakeRedis struct {
 	mu       sync.Mutex
 	store    map[string]string
@@ -177,8 +177,8 @@ func TestServiceWithoutDataIsNotSustained(t *testing.T) {
 	}
 }
 
-// A service that answers nothing at all, and does not close either, is told at the end.
-func TestSilentServiceIsTold(t *testing.T) {
+// A service that answers nothing at all, and does not close either, is reported at the end.
+func TestSilentServiceIsReported(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestSilentServiceIsTold(t *testing.T) {
 	}
 }
 
-// A store whose pages hold something else is told like any other.
+// A store whose pages hold something else is reported like any other.
 func TestMapstoreTellsWrongRecords(t *testing.T) {
 	w := mapstore{}
 	for field, want := range map[string]bool{recordField(0, 0): false, recordField(1, 0): true} {
@@ -275,7 +275,7 @@ func TestServiceOfAFileIsSustained(t *testing.T) {
 	}
 }
 
-// A load program is run again and again; one that fails, or ends at once, is told.
+// A load program is run again and again; one that fails, or ends at once, is reported.
 func TestLoadProgramIsRepeated(t *testing.T) {
 	l := loading{args: []string{"/bin/load", "it"}}
 	runs := 0

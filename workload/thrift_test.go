@@ -186,7 +186,7 @@ func cpuOf(t *testing.T, pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// A server that dies under the load is told in a line, whichever client it is, and
+// A server that dies under the load is reported in a line, whichever client it is, and
 // long before the load would have been over.
 func TestRealThriftDies(t *testing.T) {
 	for _, client := range []string{inPython, inGo} {
@@ -227,7 +227,7 @@ func connected(address string) bool {
 	return err == nil && strings.Contains(string(text), fmt.Sprintf(":%04X 01 ", n))
 }
 
-// A port that another has is told at once where the load is.
+// A port that another has is reported at once where the load is.
 func TestRealThriftPortTaken(t *testing.T) {
 	for _, server := range []string{inPython, inGo} {
 		first := serveThrift(t, "server", server, "count", "10")
@@ -302,7 +302,7 @@ func TestRealThriftRefuses(t *testing.T) {
 }
 
 // Whoever goes on living is terminated as a service is.
-func TestRealThriftEndsWhenTold(t *testing.T) {
+func TestRealThriftEndsOnRequest(t *testing.T) {
 	for _, server := range []string{inPython, inGo} {
 		tr := serveThrift(t, "server", server)
 		if err := (thrift{}).Ready(t.Context(), tr); err != nil {

@@ -85,7 +85,7 @@ func TestThriftClientIsAsked(t *testing.T) {
 	if len(tr.generated) != 1 || !slices.Equal(tr.generated[0][3:], want) {
 		t.Errorf("asked by %q, want %q", tr.generated, want)
 	}
-	// What it could not do is told with what it printed.
+	// What it could not do is reported with what it printed.
 	tr.generate = func(context.Context, []string) ([]byte, error) { return []byte("no JSON"), nil }
 	if _, err := w.Load(t.Context(), tr, 1); err == nil || !strings.Contains(err.Error(), "no JSON") {
 		t.Errorf("%v, want what it printed", err)

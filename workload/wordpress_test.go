@@ -156,7 +156,7 @@ func TestWordPressParameters(t *testing.T) {
 		}
 		last := slices.ContainsFunc(wordpress{}.Metrics(p), func(m Metric) bool { return m.Name == "last" })
 		if last != c.last {
-			t.Errorf("%q: the last of requests that come at once is told: %v", c.pairs, last)
+			t.Errorf("%q: the last of requests that come at once is reported: %v", c.pairs, last)
 		}
 	}
 }

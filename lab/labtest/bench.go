@@ -36,7 +36,7 @@ type Bench struct {
 	Histograms map[string]*hdrhistogram.Histogram
 	Covariates map[string]float64
 	Attached   map[string]record.Attachment
-	Lines      []string // that were told
+	Lines      []string // that were reported
 }
 
 var _ lab.Bench = (*Bench)(nil)

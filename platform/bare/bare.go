@@ -207,7 +207,7 @@ func (h *host) Create(ctx context.Context, spec platform.Spec) (_ platform.Creat
 		return nil, err
 	}
 	// A program that makes itself a daemon stays a descendant: its processes are
-	// told from the host's others by that, and reaped when they are ended.
+	// distinguished from the host's others by that, and reaped when they are ended.
 	if err := process.Adopt(); err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (g grouping) processFiles() []string {
 // oomKilled reports whether a program that ended with that code was ended by the kernel,
 // for its memory. The kernel counts a kill where the killed process is, whichever
 // limit above it was met. In a box all of bare metal's programs are in one place: there
-// it is told from a kill since the program was laid out, and the program's own end by
+// it is distinguished from a kill since the program was laid out, and the program's own end by
 // SIGKILL, which two programs that end so may both be.
 func (g grouping) oomKilled(code int) (bool, error) {
 	own, err := platform.OOMKilled(g.own)

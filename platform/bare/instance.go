@@ -118,7 +118,7 @@ func (i *instance) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// The writer of the output may have failed: Wait has told.
+	// The writer of the output may have failed: Wait has reported it.
 	_ = i.running.close()
 	return i.things.Drop(ctx)
 }

@@ -28,7 +28,7 @@ const (
 	reportFD = 4 // what the stage itself used and what went wrong, as JSON; closed by the program's execution
 )
 
-// order is what the stage is told.
+// order is what the stage is given.
 type order struct {
 	Root      string       `json:"root"`
 	Dir       string       `json:"dir"`

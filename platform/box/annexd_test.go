@@ -57,7 +57,7 @@ func overfilled(t *testing.T, m *Maker, s platform.BoxSpec) (platform.Box, []*oc
 }
 
 // annexd manages what is in the idle class, and nothing that it moves comes back as
-// anything else. Killed, it harms nobody, its box is told as one that has lost it, and
+// anything else. Killed, it harms nobody, its box is reported as one that has lost it, and
 // nothing is left: neither its guard nor what it had set.
 func TestAnnexdExtendsABox(t *testing.T) {
 	state := stateDirectory(t)

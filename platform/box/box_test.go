@@ -427,7 +427,7 @@ func TestRoomIsMadeInTheIdleClass(t *testing.T) {
 			t.Errorf("v%d: %s holds %q, want %q", version, asked, got, want)
 		}
 		if _, reclaiming := k.used(); reclaiming <= 0 {
-			t.Errorf("v%d: the time that it took is not told", version)
+			t.Errorf("v%d: the time that it took is not reported", version)
 		}
 	}
 }

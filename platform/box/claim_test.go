@@ -31,11 +31,11 @@ func TestAClaimGoesWithItsBox(t *testing.T) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		told, err := configuration(s, dir)
+		config, err := configuration(s, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(told.String()), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(config.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		left := filepath.Join(claims, "defended-%2Ftare%2F"+s.Name+".lock")

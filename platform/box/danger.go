@@ -32,7 +32,7 @@ type situation struct {
 	swapUsed         int64
 	swapSize         int64
 	memory, pool     int64   // the box's, and what of it is compressed swap's
-	outside          float64 // share of time; negative where it cannot be told
+	outside          float64 // share of time; negative where it is unknown
 	criticalKilled   int64   // programs of the critical class, by the OOM killer
 }
 
@@ -42,8 +42,8 @@ type end struct {
 	within bool   // the box alone has come to its end: nobody else is in danger
 }
 
-// told is it for others; nil where nothing speaks against going on.
-func (e end) told() *platform.Endangered {
+// endangered is it for others; nil where nothing speaks against going on.
+func (e end) endangered() *platform.Endangered {
 	if e.why == "" {
 		return nil
 	}

@@ -103,7 +103,7 @@ func (m *Maker) extension(name string) string {
 	return filepath.Join(m.options.StateDir, extendDirectory, name)
 }
 
-// configuration is what annexd is told for a box: everything as the box's own file says, or
+// configuration is what annexd is given for a box: everything as the box's own file says, or
 // as it is by default, but for what is defended, by how much of it, who is in which class,
 // and where its files lie.
 func configuration(s platform.BoxSpec, dir string) (config.Config, error) {
@@ -147,7 +147,7 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 	if _, err := os.Lstat(dir); err == nil {
 		return fmt.Errorf("there is a %s already: `tare clean` removes what a killed tare left", dir)
 	}
-	told, err := configuration(b.spec, dir)
+	config, err := configuration(b.spec, dir)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (b *madeBox) takeExtension(ctx context.Context, m *Maker) error {
 				return err
 			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(told.String()), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(config.String()), 0o600); err != nil {
 			return err
 		}
 		var err error
@@ -319,8 +319,8 @@ func (b *madeBox) readExtension(ctx context.Context, r *platform.BoxReading) err
 		r.Notes = append(r.Notes, err.Error())
 		return fmt.Errorf("box %s is not extended as it was asked for: %w", b.spec.Name, err)
 	}
-	told := extensionReading(s)
-	r.Extension = &told
+	reading := extensionReading(s)
+	r.Extension = &reading
 	for _, w := range s.Warnings {
 		r.Notes = append(r.Notes, Extender+": "+w)
 	}
@@ -335,7 +335,7 @@ func extensionReading(s control.Status) platform.ExtensionReading {
 		Evicted: s.Moved.EvictedBytes / annex.PageSize, Fetched: s.Moved.FetchedBytes / annex.PageSize, Mapped: s.Moved.MappedBytes / annex.PageSize,
 		Untouched: s.Moved.WastedBytes / annex.PageSize, Errors: s.Moved.Failed,
 	}
-	type sum struct{ precision, recall, lead, told float64 }
+	type sum struct{ precision, recall, lead, predicted float64 }
 	sums := map[string]sum{}
 	for _, c := range s.Contexts {
 		if c.Class != annex.Elastic {
@@ -343,19 +343,19 @@ func extensionReading(s control.Status) platform.ExtensionReading {
 		}
 		r.Contexts++
 		for _, p := range c.Predictors {
-			of, told := sums[string(p.Kind)], float64(p.Told)
-			sums[string(p.Kind)] = sum{of.precision + told*p.PrecisionShare, of.recall + told*p.RecallShare, of.lead + told*p.LeadSeconds, of.told + told}
+			of, predicted := sums[string(p.Kind)], float64(p.Told)
+			sums[string(p.Kind)] = sum{of.precision + predicted*p.PrecisionShare, of.recall + predicted*p.RecallShare, of.lead + predicted*p.LeadSeconds, of.predicted + predicted}
 		}
 	}
 	for name, of := range sums {
-		if of.told == 0 {
+		if of.predicted == 0 {
 			continue
 		}
 		if r.Predictors == nil {
 			r.Predictors = map[string]platform.PredictorReading{}
 		}
 		r.Predictors[name] = platform.PredictorReading{
-			Precision: of.precision / of.told, Recall: of.recall / of.told, Lead: time.Duration(of.lead / of.told * float64(time.Second)), Told: int64(of.told),
+			Precision: of.precision / of.predicted, Recall: of.recall / of.predicted, Lead: time.Duration(of.lead / of.predicted * float64(time.Second)), Predicted: int64(of.predicted),
 		}
 	}
 	return r

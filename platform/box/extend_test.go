@@ -162,7 +162,7 @@ func TestConfigurationIsTheBoxes(t *testing.T) {
 	usual := configured(s, "/state")
 	s.ExtendConfig = "mode = \"observe\"\n[memory]\nheadroom = \"1GiB\"\n[scan]\nleast = \"9s\"\n"
 	if c := configured(s, "/state"); c.Scan.Least != 9*time.Second || c.Mode != config.Manage || c.Memory != usual.Memory {
-		t.Errorf("told how often to scan: %+v", c)
+		t.Errorf("given an interval of scans: %+v", c)
 	}
 	s.ExtendConfig = "[scan]\nlest = 1\n"
 	if _, err := configuration(s, "/state"); err == nil || !strings.Contains(err.Error(), "did you mean least?") {
@@ -226,7 +226,7 @@ func TestExtensionReading(t *testing.T) {
 	if r.Evicted != 10 || r.Fetched != 4 || r.Untouched != 1 || r.Errors != 2 || r.Contexts != 2 || r.CPU != 10*time.Millisecond {
 		t.Errorf("%+v", r)
 	}
-	want := platform.PredictorReading{Precision: 0.625, Recall: 0.5, Lead: 1250 * time.Millisecond, Told: 40}
+	want := platform.PredictorReading{Precision: 0.625, Recall: 0.5, Lead: 1250 * time.Millisecond, Predicted: 40}
 	if len(r.Predictors) != 1 || r.Predictors["record"] != want {
 		t.Errorf("%+v, want %+v of elastic ones alone", r.Predictors, want)
 	}
@@ -295,7 +295,7 @@ func TestADaemonThatRefuses(t *testing.T) {
 	gone(t, m.extension(s.Name), process.Identity{})
 }
 
-// A box that has lost its extension is told as what it is: neither a stock one, nor in
+// A box that has lost its extension is reported as what it is: neither a stock one, nor in
 // danger.
 func TestADaemonThatDies(t *testing.T) {
 	state := stateDirectory(t)
@@ -311,7 +311,7 @@ func TestADaemonThatDies(t *testing.T) {
 			t.Errorf("%s: %v, notes %q; want %q in both", behaviour, err, r.Notes, want)
 		}
 		if len(r.Classes) == 0 {
-			t.Errorf("%s: nothing else is told", behaviour)
+			t.Errorf("%s: nothing else is reported", behaviour)
 		}
 		remove(t, b)
 		gone(t, m.extension(s.Name), process.Identity{})
@@ -363,7 +363,7 @@ func TestRemoverLeavesOthersDirectoriesAlone(t *testing.T) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
-	// A pid file is told from a later process with its number.
+	// A pid file is distinguished from a later process with its number.
 	state := t.TempDir()
 	dir := filepath.Join(state, extendDirectory, "box-1")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

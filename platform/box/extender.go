@@ -165,7 +165,7 @@ func (e *extender) end(ctx context.Context) error {
 	}
 }
 
-// lastWords bounds what is told of the daemon's output.
+// lastWords bounds what is reported of the daemon's output.
 const lastWords = 300
 
 // said is the end of what the daemon said, on one line.

@@ -49,7 +49,7 @@ const (
 // the pool of compressed swap, its headroom is kept, groups that come are protected, and
 // danger is remembered that comes and goes between two readings.
 //
-// It has a thread of its own, whose CPU time is told in each reading: reclaim is done in
+// It has a thread of its own, whose CPU time is in each reading: reclaim is done in
 // the time of who asks for it. That thread stays where ordinary programs are, though the
 // rest of this one may go ahead of them ([process.Ahead]): the kernel's own reclaim goes
 // before nobody.
@@ -371,7 +371,7 @@ func (k *keeper) sample(now time.Time) {
 }
 
 // outside is the share of the last moments in which somebody outside waited; -1 where it
-// cannot be told yet, or at all.
+// is unknown yet, or at all.
 func (k *keeper) outside() float64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -77,7 +77,7 @@ func TestTheKeeperStaysOrdinary(t *testing.T) {
 	awaitOrdinary(left + 1)
 }
 
-// What could not be done once is told by every reading from then on.
+// What could not be done once is reported by every reading from then on.
 func TestTheFirstErrorIsKept(t *testing.T) {
 	first := errors.New("the first")
 	k := &keeper{}

@@ -46,7 +46,7 @@ type occupantOrders struct {
 	Dense bool // what it fills memory with does not compress; else to a third or so
 }
 
-// occupy fills memory, says so, and once it is told to says whether it is as it was.
+// occupy fills memory, says so, and once it is asked to says whether it is as it was.
 func occupy(text string) int {
 	var o occupantOrders
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -414,8 +414,8 @@ func TestProtections(t *testing.T) {
 			second := occupied(t, b.Group(platform.Idle), idle)
 			switch protect {
 			case platform.ProtectHeadroom:
-				// What it reclaims is told once it has: it may be at it still.
-				await(t, b, "headroom is not kept, or what that takes is not told", func(r platform.BoxReading, err error) bool {
+				// What it reclaims is reported once it has: it may be at it still.
+				await(t, b, "headroom is not kept, or what that takes is not reported", func(r platform.BoxReading, err error) bool {
 					free := s.Memory - r.Classes[platform.Critical].Resident - r.Classes[platform.Idle].Resident
 					return err == nil && free >= Headroom(s.Memory) && r.Keeper > 0 && r.Reclaiming > 0
 				})
@@ -495,7 +495,7 @@ func TestASwapAreaThatFills(t *testing.T) {
 		_, _, said := occupying(t, b.Group(platform.Idle), 1<<20, false)
 		said.Scan()
 	}
-	// The box finds it by itself, and whoever reads it then is told the same.
+	// The box finds it by itself, and whoever reads it then reads the same.
 	for end := time.Now().Add(time.Minute); m.Danger() == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nothing was said of a full swap area")
@@ -522,7 +522,7 @@ func TestWhatDoesNotCompress(t *testing.T) {
 	}
 }
 
-// What others set meanwhile is told, and left as they set it.
+// What others set meanwhile is reported, and left as they set it.
 func TestWhatOthersSetMeanwhileStays(t *testing.T) {
 	needsOwnKernel(t)
 	cluster := swap.Host{}.PageCluster()
@@ -651,7 +651,7 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
-// Pressure of programs that are elsewhere in the version 2 hierarchy is not told as the
+// Pressure of programs that are elsewhere in the version 2 hierarchy is not reported as the
 // box's, nor taken for somebody else's.
 func TestProgramsThatAreAstray(t *testing.T) {
 	layout, err := cgroup.Host()
@@ -687,6 +687,6 @@ func TestProgramsThatAreAstray(t *testing.T) {
 		t.Errorf("process %d is astray (%v), want %d", pid, err, cmd.Process.Pid)
 	}
 	if why := read(t, b).Absent[figure]; !strings.Contains(why, "elsewhere") {
-		t.Errorf("pressure is told of a program that is not there: %q", why)
+		t.Errorf("pressure is reported of a program that is not there: %q", why)
 	}
 }

@@ -44,7 +44,7 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 		r.Limit = own.Memory
 	}
 	whole, err := b.stalls()
-	r.Some, r.Full = told(whole, err, r.Absent, "pressure_some_ns", "pressure_full_ns")
+	r.Some, r.Full = totals(whole, err, r.Absent, "pressure_some_ns", "pressure_full_ns")
 	r.Keeper, r.Reclaiming = b.keeper.used()
 	for _, c := range b.area.changed {
 		if !c.Made() {
@@ -56,7 +56,7 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 	if err := b.readExtension(ctx, &r); err != nil {
 		return r, err
 	}
-	if danger := b.keeper.judge(r, total).told(); danger != nil {
+	if danger := b.keeper.judge(r, total).endangered(); danger != nil {
 		return r, danger
 	}
 	if err := b.keeper.failed(); err != nil {
@@ -66,7 +66,7 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 }
 
 // Danger implements [platform.Watched].
-func (b *madeBox) Danger() *platform.Endangered { return b.keeper.met().told() }
+func (b *madeBox) Danger() *platform.Endangered { return b.keeper.met().endangered() }
 
 // stalls is the box's own pressure: of a machine the kernel's.
 func (b *madeBox) stalls() (pressure.Stall, error) {
@@ -128,8 +128,8 @@ func astray(g cgroup.Group) (int, error) {
 // within tells whether a group's path is another's, or below it.
 func within(path, of string) bool { return path == of || strings.HasPrefix(path, of+"/") }
 
-// told takes a stall's totals; what is not told is noted by those names.
-func told(s pressure.Stall, err error, absent map[string]string, some, full string) (time.Duration, time.Duration) {
+// totals takes a stall's totals; what is unknown is noted by those names.
+func totals(s pressure.Stall, err error, absent map[string]string, some, full string) (time.Duration, time.Duration) {
 	if err != nil {
 		absent[some], absent[full] = err.Error(), err.Error()
 	}
@@ -163,7 +163,7 @@ func (b *madeBox) readClass(c platform.Class, r *platform.BoxReading) error {
 	}
 	one.OOMKills = b.kills.count(c, killed)
 	own, err := stalls(group)
-	one.Some, one.Full = told(own, err, r.Absent, name("pressure_some_ns"), name("pressure_full_ns"))
+	one.Some, one.Full = totals(own, err, r.Absent, name("pressure_some_ns"), name("pressure_full_ns"))
 	r.Classes[c] = one
 	return nil
 }

@@ -149,7 +149,7 @@ func deviceOf(e platform.Entry) (swap.ZRAM, error) {
 }
 
 // removeDevice takes a device away that is still the one that was added. An empty one has
-// no size to be told by: where the kernel does not number disks it may be anybody's.
+// no size to be recognised by: where the kernel does not number disks it may be anybody's.
 func (g ground) removeDevice(z swap.ZRAM) error {
 	if z.Sequence == 0 && g.emptyZRAM(z.ID) {
 		return fmt.Errorf("zram%d is empty, and cannot be told from one that somebody else added: it is left alone; remove it by hand if nobody uses it (/sys/class/zram-control/hot_remove)", z.ID)
@@ -162,7 +162,7 @@ func (g ground) removeDevice(z swap.ZRAM) error {
 }
 
 // removeAdded looks for a device that was added and had no time to be entered by its
-// number: an empty one that was not there before. Whose that is cannot be told, since
+// number: an empty one that was not there before. Whose that is is unknown, since
 // others add some too, so that it is left alone and reported; it takes no memory.
 func removeAdded(g ground, e platform.Entry) error {
 	if _, err := sizeOf(e); err != nil {

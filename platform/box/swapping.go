@@ -50,7 +50,7 @@ type area struct {
 	size   int64 // bytes
 	zram   *swap.ZRAM
 	device swap.Device
-	// apart says why nothing can be told of a device below; empty where it can, and
+	// apart says why nothing is known of a device below; empty where it can, and
 	// where there is none, as below zram.
 	apart string
 	// zswap says that a pool is before it; before is what that held then, of others'.

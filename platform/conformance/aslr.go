@@ -34,7 +34,7 @@ func testASLR(t *testing.T, s suite) {
 			}
 			where := addresses
 			if s.has(OtherKernel) {
-				where = addressesTold
+				where = addressesPrinted
 			}
 			first, second := where(st, setting), where(st, setting)
 			if same := slices.Equal(first, second); same != (aslr == "off") {
@@ -64,8 +64,8 @@ func addresses(st *stage, setting platform.Setting) []string {
 	return fixed(st, string(maps))
 }
 
-// addressesTold is addresses as a program itself tells them.
-func addressesTold(st *stage, setting platform.Setting) []string {
+// addressesPrinted is addresses as a program itself prints them.
+func addressesPrinted(st *stage, setting platform.Setting) []string {
 	st.Helper()
 	spec := st.spec("cat", "/proc/self/maps")
 	spec.Setting = setting

@@ -158,7 +158,7 @@ func testCreatedAtRest(t *testing.T, s suite) {
 }
 
 // testCreatedIsAsLaunched: what is in force, what is used and how it ends is
-// not told from a program that was launched.
+// not distinguished from a program that was launched.
 func testCreatedIsAsLaunched(t *testing.T, s suite) {
 	st := s.set(t)
 	specOf := func() (platform.Spec, *lines) {
@@ -323,7 +323,7 @@ func testCreatedStopped(t *testing.T, s suite) {
 	}
 }
 
-// testCreatedNoSuchProgram: a program that is not there is told of by Create
+// testCreatedNoSuchProgram: a program that is not there is reported by Create
 // or, where only the start can know, by Start.
 func testCreatedNoSuchProgram(t *testing.T, s suite) {
 	st := s.set(t)

@@ -65,7 +65,7 @@ func testGroup(t *testing.T, s suite) {
 		t.Error("the group went with the last program in it")
 	}
 
-	// The limit that is met is the group's, and the program's end is told as that.
+	// The limit that is met is the group's, and the program's end is reported as that.
 	greedy := st.spec("tail", "/dev/zero")
 	greedy.Group = group
 	if exit, _, _ := st.run(greedy); exit.Code != 137 || !exit.OOMKilled {
@@ -147,7 +147,7 @@ func (st *stage) makeBox(memory int64) (name string, group cgroup.Group) {
 }
 
 // inGroup gives an instance's processes, each of which must be in the group where that has
-// a say of memory and where the pressure of a group is told.
+// a say of memory and where the pressure of a group is read.
 func (st *stage) inGroup(inst platform.Instance, group cgroup.Group) []int {
 	st.Helper()
 	pids, err := inst.Processes()

@@ -147,7 +147,7 @@ func testProcesses(t *testing.T, s suite) {
 		time.Sleep(time.Millisecond)
 	}
 	if !slices.Equal(sorted, marked) {
-		t.Errorf("told of %v; on the host they are %v", sorted, marked)
+		t.Errorf("reported %v; on the host they are %v", sorted, marked)
 	}
 	args, err := procfs.Host.Process(pids[0]).Args()
 	if err != nil || !slices.Equal(args, spec.Args) {
@@ -345,7 +345,7 @@ func testUsage(t *testing.T, s suite) {
 	st.wait(inst)
 	usage, err := inst.Usage()
 	if errors.Is(err, platform.ErrGone) {
-		t.Skipf("usage cannot be told after the program's end: %v", err)
+		t.Skipf("usage is unknown after the program's end: %v", err)
 	}
 	if err != nil || usage.CPU <= 0 {
 		t.Errorf("after work: %+v, %v", usage, err)

@@ -133,7 +133,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A caller that gives up is not told that containerd is missing.
+// A caller that gives up gets no error that containerd is missing.
 func TestCheckCancelled(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: without it, that is what is missing")
@@ -346,7 +346,7 @@ func started(t *testing.T, p *Platform, spec platform.Spec) (platform.Created, p
 }
 
 // Once containerd has failed to answer, removals give it a short time, whether
-// they look it up or wait to be told of an end, and end the programs themselves.
+// they look it up or wait for the report of an end, and end the programs themselves.
 func TestStopOnAContainerdThatWasLost(t *testing.T) {
 	direct := real(t)
 	img := conformance.Image(t)

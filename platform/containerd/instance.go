@@ -175,7 +175,7 @@ func (i *instance) Stop(ctx context.Context) error {
 	if err := i.group.Thaw(ctx); err != nil {
 		return fmt.Errorf("stop container %s: %w", i.Container, err)
 	}
-	// Before the task is deleted, since its exit is told only while it is there.
+	// Before the task is deleted, since its exit is reported only while it is there.
 	if err := i.AwaitEnd(ctx); err != nil {
 		return fmt.Errorf("stop container %s: %w", i.Container, err)
 	}

@@ -30,9 +30,9 @@ func (p *Platform) removeContainer(ctx context.Context, id, mark string, end fun
 		if err != nil {
 			return err
 		}
-		told, err := known.Labels(ctx)
+		labels, err := known.Labels(ctx)
 		// Another container that took the name since is not ours.
-		if err == nil && told[labelLedger] == mark {
+		if err == nil && labels[labelLedger] == mark {
 			found = known
 		}
 		return err
@@ -147,8 +147,8 @@ func (p *Platform) removeImage(ctx context.Context, reference, mark string) erro
 // One to which somebody has given labels is somebody's.
 func (p *Platform) removeNamespace(ctx context.Context) error {
 	err := p.call(ctx, "remove the namespace "+namespace, func(ctx context.Context, c *client.Client) error {
-		told, err := c.NamespaceService().Labels(ctx, namespace)
-		if err != nil || len(told) > 0 {
+		labels, err := c.NamespaceService().Labels(ctx, namespace)
+		if err != nil || len(labels) > 0 {
 			return err
 		}
 		return c.NamespaceService().Delete(ctx, namespace)

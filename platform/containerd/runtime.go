@@ -19,7 +19,7 @@ const (
 	shimPrefix = "io.containerd."
 )
 
-// runtime is what containerd is told to start a container by.
+// runtime is what containerd is asked to start a container by.
 type runtime struct {
 	shim   string // "io.containerd.runc.v2"
 	binary string // the OCI runtime that runc's shim calls; empty where the shim is another
@@ -64,7 +64,7 @@ func (r runtime) String() string {
 	return r.binary
 }
 
-// options are what the shim is told; nil for shims that are not runc's.
+// options are what the shim is given; nil for shims that are not runc's.
 func (r runtime) options() any {
 	if r.binary == "" {
 		return nil
@@ -94,13 +94,13 @@ func (r runtime) knowsBurst() bool {
 // specifies reports whether a runtime's features (runtime specification,
 // features.md) are of that version of the specification, or a later one.
 func specifies(features []byte, major, minor int) bool {
-	var told struct {
+	var reported struct {
 		OCIVersionMax string `json:"ociVersionMax"`
 	}
-	if json.Unmarshal(features, &told) != nil {
+	if json.Unmarshal(features, &reported) != nil {
 		return false
 	}
-	parts := strings.SplitN(told.OCIVersionMax, ".", 3)
+	parts := strings.SplitN(reported.OCIVersionMax, ".", 3)
 	if len(parts) < 2 {
 		return false
 	}

@@ -77,7 +77,7 @@ type Options struct {
 type Platform struct {
 	name      string
 	client    *client.Client
-	clientErr error // of a malformed Host, or of none to be found; told by Check
+	clientErr error // of a malformed Host, or of none to be found; Check returns it
 	stateDir  string
 	ledger    platform.Ledger
 	requests  engine.Requests

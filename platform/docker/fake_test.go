@@ -334,7 +334,7 @@ func TestStepsAskForTheirOwn(t *testing.T) {
 	}
 }
 
-// TestStartOnAnEngineThatFails: the failure is told, and Stop removes what is
+// TestStartOnAnEngineThatFails: the failure is reported, and Stop removes what is
 // there whether or not anybody answers the wait.
 func TestStartOnAnEngineThatFails(t *testing.T) {
 	for kind, fault := range map[string]func(http.ResponseWriter, *http.Request){

@@ -74,7 +74,7 @@ func TestClosedTo(t *testing.T) {
 	target := filepath.Join(closed, "open", "not there yet")
 	const stranger = 64001
 	if got := closedTo(stranger, stranger, target); got != "" {
-		t.Errorf("%s is told to be closed", got)
+		t.Errorf("%s is reported as closed", got)
 	}
 	for _, mode := range []os.FileMode{0o754, 0o700} {
 		if err := os.Chmod(closed, mode); err != nil {

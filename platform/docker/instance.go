@@ -182,7 +182,7 @@ func (i *instance) endProgram(ctx context.Context) error {
 	if i.id == "" {
 		return nil
 	}
-	// Nobody has told which process it is, but its shim names the id.
+	// The engine has not named its process, but its shim names the id.
 	if has(i.info, "rootless") {
 		var errs []error
 		for _, pid := range kept(i.id) {

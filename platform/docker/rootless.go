@@ -192,7 +192,7 @@ func (p *Platform) daemon(ctx context.Context) (pid int, err error) {
 }
 
 // kept lists the processes that the container's shim has started and keeps: its
-// first one. It is how a container without a control group is told.
+// first one. It is how a container without a control group is recognised.
 func kept(id string) []int {
 	var pids []int
 	for _, pid := range everyProcess() {

@@ -37,7 +37,7 @@ func testRootlessConformance(t *testing.T, host string) {
 	}, conformance.Image(t), conformance.HostNetworkApart, conformance.NoControlGroups)
 }
 
-// testRootlessFigures: what is told of a program that has no control group.
+// testRootlessFigures: what is known of a program that has no control group.
 func testRootlessFigures(t *testing.T, host string) {
 	p := docker.NewRootless(docker.Options{Host: host, StateDir: conformance.OpenDir(t)})
 	img := conformance.Image(t)
@@ -53,9 +53,9 @@ func testRootlessFigures(t *testing.T, host string) {
 		t.Errorf("version %q does not say that it is rootless", version)
 	}
 
-	ready, told := io.Pipe()
+	ready, stdout := io.Pipe()
 	inst, err := p.Launch(t.Context(), platform.Spec{
-		Name: "rootless-figures", Image: img, Stdout: told, Data: []string{"/data"},
+		Name: "rootless-figures", Image: img, Stdout: stdout, Data: []string{"/data"},
 		Setting: platform.Setting{Storage: platform.StorageBind},
 		// A child that has been waited for has its time in its parent's.
 		Args: []string{"sh", "-c", "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; sleep 3600 & echo ready; wait"},
@@ -96,7 +96,7 @@ func testRootlessFigures(t *testing.T, host string) {
 			continue // has ended, such as a shim that nobody in the engine waits for
 		}
 		if !slices.Contains(users, pid) {
-			t.Errorf("process %d is told as the engine's, and is not of its user", pid)
+			t.Errorf("process %d counts as the engine's, and is not of its user", pid)
 		}
 	}
 	var commands []string
@@ -107,7 +107,7 @@ func testRootlessFigures(t *testing.T, host string) {
 	}
 	for _, want := range []string{"dockerd", "containerd", "rootlesskit", "slirp4netns", "containerd-shim"} {
 		if !slices.Contains(commands, want) {
-			t.Errorf("the engine's processes are told as %q, without %s", commands, want)
+			t.Errorf("the engine's processes are %q, without %s", commands, want)
 		}
 	}
 }

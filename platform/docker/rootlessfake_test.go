@@ -142,8 +142,8 @@ func TestRootlessServesNothingOnItsHostNetwork(t *testing.T) {
 	if unsupported := new(platform.Unsupported); !errors.As(err, &unsupported) || unsupported.Key != "network=host" {
 		t.Errorf("Launch: %v, want that nothing reaches a port there", err)
 	}
-	if told := p.Reaches(spec.Setting); told == nil || err == nil || told.Error() != err.Error() {
-		t.Errorf("Reaches: %v, want what Launch refuses with", told)
+	if refused := p.Reaches(spec.Setting); refused == nil || err == nil || refused.Error() != err.Error() {
+		t.Errorf("Reaches: %v, want what Launch refuses with", refused)
 	}
 	if err := p.Reaches(platform.Setting{Network: platform.NetworkProxy}); err != nil {
 		t.Errorf("Reaches: %v of a published port", err)
@@ -167,7 +167,7 @@ func TestRootlessServesNothingOnItsHostNetwork(t *testing.T) {
 	}
 }
 
-// Of a container without a control group nothing is told by another's processes.
+// Of a container without a control group nothing is read from another's processes.
 func TestGrouplessHoldsNoStranger(t *testing.T) {
 	mine := os.Getpid()
 	f, p, _ := newFakeEngine(t, nil)

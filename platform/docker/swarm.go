@@ -88,7 +88,7 @@ func (s *Swarm) Check(ctx context.Context) error {
 	return nil
 }
 
-// manages says what is missing of an engine that can be told of services.
+// manages says what is missing of an engine that knows services.
 func manages(info *system.Info) *platform.Missing {
 	switch state := info.Swarm.LocalNodeState; {
 	case state == swarm.LocalNodeStateLocked:
@@ -105,7 +105,7 @@ func manages(info *system.Info) *platform.Missing {
 	return nil
 }
 
-// older compares versions of the Engine API, "1.41"; one that is not told is
+// older compares versions of the Engine API, "1.41"; one that is unknown is
 // not older.
 func older(version, than string) bool {
 	number := func(v string) (major, minor int, ok bool) {
@@ -223,7 +223,7 @@ func (s *Swarm) Launch(ctx context.Context, spec platform.Spec) (_ platform.Inst
 
 // attempts is how often a service is made whose container cannot be attached to
 // in time: the engine answers no attachment while it starts the container, and it
-// has sometimes begun to when the making of it is told.
+// has sometimes begun to when the making of it is reported.
 const attempts = 10
 
 // launchService launches once; the error wraps errLate where only that failed.

@@ -95,7 +95,7 @@ func TestStartedBySetUp(t *testing.T) {
 
 // inSwarm makes this host's engine the only node of a swarm for the test, unless
 // it is in one. It does so with an engine that set-up started, and with another
-// only where it is told that it may.
+// only where it may.
 func inSwarm(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {

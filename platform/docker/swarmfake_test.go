@@ -137,7 +137,7 @@ func TestFakeSwarmLaunches(t *testing.T) {
 	}
 }
 
-// A task that never runs makes no event; what the swarm says of it is told.
+// A task that never runs makes no event; what the swarm says of it is reported.
 func TestSwarmTaskThatFails(t *testing.T) {
 	for state, task := range map[string]swarm.TaskStatus{
 		"rejected": {State: swarm.TaskStateRejected, Err: "invalid mount config\nfor type \"bind\""},

@@ -154,10 +154,10 @@ func killAt(t *testing.T, engine *client.Client, state, moment string) (entries 
 	if moment != "entered" {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		told := engine.Events(ctx, client.EventsListOptions{Since: before, Filters: client.Filters{}.Add("type", "container").Add("event", moment).Add("label", "tare.ledger="+mark)})
+		stream := engine.Events(ctx, client.EventsListOptions{Since: before, Filters: client.Filters{}.Add("type", "container").Add("event", moment).Add("label", "tare.ledger="+mark)})
 		select {
-		case <-told.Messages:
-		case err := <-told.Err:
+		case <-stream.Messages:
+		case err := <-stream.Err:
 			kill()
 			t.Fatalf("follow its container: %v", err)
 		}

@@ -31,7 +31,7 @@ const looksAtTask = 100 * time.Millisecond
 func (i *instance) runService(ctx context.Context, spec swarm.ServiceSpec) error {
 	following, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i.StopWaiting = cancel
-	told, err := i.events(ctx, following)
+	stream, err := i.events(ctx, following)
 	if err != nil {
 		return err
 	}
@@ -52,39 +52,39 @@ func (i *instance) runService(ctx context.Context, spec swarm.ServiceSpec) error
 	if err != nil {
 		return err
 	}
-	if err := i.awaitTask(ctx, serviceID, told); err != nil {
+	if err := i.awaitTask(ctx, serviceID, stream); err != nil {
 		return err
 	}
 	ended := make(chan engine.Ending, 1)
-	go func() { ended <- i.awaitDeath(told) }()
+	go func() { ended <- i.awaitDeath(stream) }()
 	i.Exited = ended
 	return nil
 }
 
 // events follows what happens to the containers of the instance's mark.
-func (i *instance) events(ctx, following context.Context) (told client.EventsResult, err error) {
+func (i *instance) events(ctx, following context.Context) (stream client.EventsResult, err error) {
 	err = i.p.call(ctx, "follow the containers of service "+i.Container, func(ctx context.Context) error {
 		// The request outlives this call, so only its beginning is bounded.
 		unbind := context.AfterFunc(ctx, i.StopWaiting)
-		told = i.p.client.Events(following, client.EventsListOptions{
+		stream = i.p.client.Events(following, client.EventsListOptions{
 			Filters: client.Filters{}.Add("type", string(events.ContainerEventType)).Add("label", labelLedger+"="+i.mark),
 		})
 		if !unbind() {
 			return ctx.Err()
 		}
 		select {
-		case err := <-told.Err:
+		case err := <-stream.Err:
 			return err
 		default:
 			return nil
 		}
 	})
-	return told, err
+	return stream, err
 }
 
 // awaitTask waits until the service's container has been started, or its task
 // has failed.
-func (i *instance) awaitTask(ctx context.Context, serviceID string, told client.EventsResult) error {
+func (i *instance) awaitTask(ctx context.Context, serviceID string, stream client.EventsResult) error {
 	doing := "start " + i.Spec.Args[0] + " in a task of service " + i.Container
 	look := time.NewTicker(looksAtTask)
 	defer look.Stop()
@@ -102,7 +102,7 @@ func (i *instance) awaitTask(ctx context.Context, serviceID string, told client.
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
-		case e := <-told.Messages:
+		case e := <-stream.Messages:
 			if e.Action == events.ActionCreate {
 				i.id = e.Actor.ID
 				i.known(i.id)
@@ -115,7 +115,7 @@ func (i *instance) awaitTask(ctx context.Context, serviceID string, told client.
 				settled = true
 				return attached.settle(i, time.Unix(0, e.TimeNano))
 			}
-		case err := <-told.Err:
+		case err := <-stream.Err:
 			return i.p.explain(doing, cutOff(err))
 		case <-look.C:
 			status, known, err := i.p.taskOf(ctx, serviceID)
@@ -125,7 +125,7 @@ func (i *instance) awaitTask(ctx context.Context, serviceID string, told client.
 			if known {
 				last = status
 			}
-			// One whose container has run and ended is told of by its events.
+			// One whose container has run and ended shows by its events.
 			if finished(last.State) && !i.ran(ctx) {
 				return &engine.Error{Doing: doing, Message: oneLine(errors.New(cmp.Or(last.Err, last.Message, string(last.State))))}
 			}
@@ -256,10 +256,10 @@ func (p *Platform) tasks(ctx context.Context, serviceID string) ([]swarm.Task, e
 }
 
 // awaitDeath gives the exit that the container's events tell of.
-func (i *instance) awaitDeath(told client.EventsResult) engine.Ending {
+func (i *instance) awaitDeath(stream client.EventsResult) engine.Ending {
 	for {
 		select {
-		case e := <-told.Messages:
+		case e := <-stream.Messages:
 			if e.Action != events.ActionDie || e.Actor.ID != i.id {
 				continue
 			}
@@ -268,7 +268,7 @@ func (i *instance) awaitDeath(told client.EventsResult) engine.Ending {
 				return i.broke(fmt.Errorf("the engine reports the end of container %s with exit status %q", i.id, e.Actor.Attributes["exitCode"]))
 			}
 			return engine.Ending{Code: code, At: time.Now()}
-		case err := <-told.Err:
+		case err := <-stream.Err:
 			return i.broke(cutOff(err))
 		}
 	}

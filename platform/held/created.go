@@ -46,7 +46,7 @@ type created struct {
 
 // NewCreated gives a container at rest. A stop that meets a start under way
 // waits for its end, which the start's own context can hasten: an engine or a
-// runtime goes on with what it was told, and would make after we had looked.
+// runtime goes on with what it was asked for, and would make after we had looked.
 func NewCreated(s Steps) platform.Created {
 	return &created{steps: s, turn: make(chan struct{}, 1)}
 }

@@ -187,7 +187,7 @@ func TestLaunchIsAllStepsInOne(t *testing.T) {
 		t.Error(err)
 	}
 	p.expect(t, "start, clear")
-	// What is left where clearing fails is told of beside why it was begun.
+	// What is left where clearing fails is reported beside why it was begun.
 	left := errors.New("left over")
 	if _, err := held.Launch(t.Context(), &plot{starting: broken, end: left}, platform.Spec{}); !errors.Is(err, broken) || !errors.Is(err, left) {
 		t.Errorf("%v, want both reasons", err)

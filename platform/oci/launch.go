@@ -186,7 +186,7 @@ func (l *launch) end(ctx context.Context) error {
 	}
 	for _, o := range []*process.Output{l.stdout, l.stderr} {
 		if o != nil {
-			_ = o.Close() // a failing writer has been told of by Wait
+			_ = o.Close() // Wait has reported a failing writer
 		}
 	}
 	return errors.Join(append(errs, l.delete(ctx, l.spec.Name))...)

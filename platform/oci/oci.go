@@ -61,7 +61,7 @@ func New(runtime string, o Options) platform.Platform { return &oci{runtime: run
 
 func (p *oci) Name() string { return "oci:" + p.runtime }
 
-// Version is the runtime's own word, "runc 1.1.5+ds1", and what it is told
+// Version is the runtime's own word, "runc 1.1.5+ds1", and what it is given
 // beside that where this makes it another: "runsc 0.0 --platform=ptrace ...".
 func (p *oci) Version(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, p.runtime, "--version").Output()

@@ -179,12 +179,12 @@ func (c *caller) dismiss() {
 
 // leavesItsChild names the runtimes whose "run --detach" ends without waiting
 // for the program, however soon that ends, so that its status is ours to take.
-// Others may reap it themselves (crun 1.8.1 does): they are told to create and
+// Others may reap it themselves (crun 1.8.1 does): they are asked to create and
 // to start, and have ended when the program begins.
 var leavesItsChild = map[string]bool{"runc": true}
 
 // Verbs are the runtime's own commands, with their flags, by which a start is
-// made here; besides, each is told the container's id, the runtime's notes and
+// made here; besides, each is given the container's id, the runtime's notes and
 // log, and the first the bundle and the file for the process' id.
 //
 // It is the shortest way of each runtime that leaves the program's exit status

@@ -13,7 +13,7 @@ import (
 
 // sandboxed reports whether the runtime is gVisor's, whose container is a
 // kernel of its own in a process: what the host's kernel tells of that process
-// is told of the sandbox, not of the program inside.
+// is known of the sandbox, not of the program inside.
 func (p *oci) sandboxed() bool { return filepath.Base(p.runtime) == "runsc" }
 
 // sandboxFlags make runsc work where KVM may be missing and where version 1 and

@@ -79,7 +79,7 @@ func TestSandbox(t *testing.T) {
 	left()
 }
 
-// What runsc is told makes it slower than people run it, and is not left unsaid.
+// What runsc is given makes it slower than people run it, and is not left unsaid.
 func TestSandboxSaysHowItIsRun(t *testing.T) {
 	dir := t.TempDir()
 	for name, want := range map[string]struct{ version, why string }{

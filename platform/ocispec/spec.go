@@ -1,7 +1,7 @@
 // Package ocispec writes the configuration of a container in the words of the
 // OCI runtime specification: one configuration for one program, whoever hands
 // it to the runtime, so that a runtime alone and an engine that calls it differ
-// by the engine and by nothing that the runtime is told.
+// by the engine and by nothing that the runtime is given.
 //
 // It makes nothing on the host and reads nothing of it: files, groups and
 // networks are laid out by the platforms, which say here where they lie.

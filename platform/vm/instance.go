@@ -80,7 +80,7 @@ type instance struct {
 	plan  plan
 	spec  platform.Spec
 
-	ended chan struct{} // closed when the program has ended, as the agent told
+	ended chan struct{} // closed when the program has ended, as the agent reported
 	exit  platform.Exit // to be read after ended
 	err   error
 

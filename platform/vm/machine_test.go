@@ -282,16 +282,16 @@ func TestALedgerThatRefusesLeavesNothing(t *testing.T) {
 	v, img := ready(t, "vm:tcg/bare", o)
 	before := ledger.entries()
 	for step := 1; step <= 3; step++ {
-		var told []platform.Entry
-		ledger.refuse, ledger.tell = ledger.n+step, func(e platform.Entry) { told = append(told, e) }
+		var entered []platform.Entry
+		ledger.refuse, ledger.tell = ledger.n+step, func(e platform.Entry) { entered = append(entered, e) }
 		_, err := v.Launch(t.Context(), platform.Spec{Name: "refused", Image: img, Args: sleeper})
 		if !errors.Is(err, errFull) {
 			t.Errorf("entry %d refused: %v", step, err)
 		}
-		if len(told) != step-1 {
-			t.Errorf("entry %d refused, after %v", step, told)
+		if len(entered) != step-1 {
+			t.Errorf("entry %d refused, after %v", step, entered)
 		}
-		for _, e := range told {
+		for _, e := range entered {
 			if there(t, e) {
 				t.Errorf("entry %d refused: the %s %s is left", step, e.Kind, e.ID)
 			}

@@ -54,7 +54,7 @@ func (e Engine) version(ctx context.Context) string {
 	return "QEMU " + number + " " + string(e)
 }
 
-// model is the guest's CPU as QEMU is told: TCG has no host's CPU to give, and "max" is
+// model is the guest's CPU as QEMU is asked for it: TCG has no host's CPU to give, and "max" is
 // all that it can translate.
 func (e Engine) model(wanted string) string {
 	switch {

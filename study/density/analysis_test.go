@@ -167,7 +167,7 @@ func (p madePolicy) sweep(random *rand.Rand, m made, level float64, numbers []in
 		s.Absent = map[string]string{"device_read_bytes": "zram has no device below it"}
 		if p.extend == ExtendAnnex {
 			s.Extension = &Extended{CPU: 60 * time.Millisecond, Resident: 30 << 20, Contexts: int64(n), Evicted: 6000, Fetched: 3000, Mapped: 600, Untouched: 300,
-				Predictors: map[string]platform.PredictorReading{"record": {Precision: 0.9, Recall: 0.8, Lead: time.Second, Told: 100}, "intervals": {}}}
+				Predictors: map[string]platform.PredictorReading{"record": {Precision: 0.9, Recall: 0.8, Lead: time.Second, Predicted: 100}, "intervals": {}}}
 			s.Closed.Rate *= 1 - p.costs
 		}
 		steps = append(steps, s)

@@ -74,16 +74,16 @@ func (e *Extended) followed(by *Extended) *Extended {
 
 // pooled is two readings of a predictor as one, weighted by their predictions.
 func pooled(x, y platform.PredictorReading) platform.PredictorReading {
-	predictions := x.Told + y.Told
+	predictions := x.Predicted + y.Predicted
 	if predictions == 0 {
 		return y
 	}
 	weight := func(a, b float64) float64 {
-		return (a*float64(x.Told) + b*float64(y.Told)) / float64(predictions)
+		return (a*float64(x.Predicted) + b*float64(y.Predicted)) / float64(predictions)
 	}
 	return platform.PredictorReading{
 		Precision: weight(x.Precision, y.Precision), Recall: weight(x.Recall, y.Recall),
-		Lead: time.Duration(weight(float64(x.Lead), float64(y.Lead))), Told: predictions,
+		Lead: time.Duration(weight(float64(x.Lead), float64(y.Lead))), Predicted: predictions,
 	}
 }
 
@@ -172,7 +172,7 @@ func (r reading) predictorTable(a arm) (report.Table, bool) {
 		at[n] = map[string]platform.PredictorReading{}
 		for _, s := range a.extendedSteps(n) {
 			for name, p := range s.Extension.Predictors {
-				if p.Told > 0 {
+				if p.Predicted > 0 {
 					at[n][name] = pooled(at[n][name], p)
 					known[name] = true
 				}

@@ -193,7 +193,7 @@ func TestExtendedIsWithinTheStep(t *testing.T) {
 	if got := want.followed(nil); got != want {
 		t.Errorf("%+v, and nothing", got)
 	}
-	if p := pooled(platform.PredictorReading{Precision: 0.5, Told: 1}, platform.PredictorReading{Precision: 1, Told: 3}); p.Precision != 0.875 || p.Told != 4 {
+	if p := pooled(platform.PredictorReading{Precision: 0.5, Predicted: 1}, platform.PredictorReading{Precision: 1, Predicted: 3}); p.Precision != 0.875 || p.Predicted != 4 {
 		t.Errorf("%+v", p)
 	}
 }

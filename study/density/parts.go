@@ -8,13 +8,9 @@ import (
 
 	"tare/claim"
 	"tare/platform"
-	"tare/record"
 	"tare/report"
 	"tare/stats"
 )
-
-// Parts are the run's tables and charts.
-func Parts(run record.Run) []report.Part { return read(run, nil).parts() }
 
 func (r reading) parts() []report.Part {
 	var parts []report.Part
@@ -369,7 +365,7 @@ func (r reading) timesCell(a arm, n int, e stats.Estimate) report.Cell {
 	if n == a.first() {
 		return report.Cell{Text: "1", Tone: report.Faint}
 	}
-	return report.ToldFrom(1, e)
+	return report.Against(1, e)
 }
 
 // idleTable is the latency of the neighbours themselves.
@@ -453,11 +449,11 @@ func (r reading) againstTable(base, other arm) report.Table {
 	for _, n := range shared(base, other) {
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)}, overcommitCell(r.overcommit(other, n).Value),
-			report.ToldFrom(1, r.throughputAgainst(base, other, n)),
-			report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.99)),
-			report.ToldFrom(1, r.quantileAgainst(base, other, n, open, 0.5)),
-			report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.5)),
-			report.ToldFrom(1, r.quantileAgainst(base, other, n, idle, 0.99)),
+			report.Against(1, r.throughputAgainst(base, other, n)),
+			report.Against(1, r.quantileAgainst(base, other, n, open, 0.99)),
+			report.Against(1, r.quantileAgainst(base, other, n, open, 0.5)),
+			report.Against(1, r.quantileAgainst(base, other, n, idle, 0.5)),
+			report.Against(1, r.quantileAgainst(base, other, n, idle, 0.99)),
 		})
 	}
 	return t
@@ -518,7 +514,7 @@ func (r reading) deviceTable() []report.Part {
 			significant := matters(decides.throughputAgainst(d.base, d.other, n), decides.quantileAgainst(d.base, d.other, n, open, 0.99))
 			t.Rows = append(t.Rows, []report.Cell{
 				{Text: d.other.factor(FactorSwap) + " / " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value),
-				report.ToldFrom(1, rate), report.ToldFrom(1, tail), significant, placeCell(with), placeCell(of),
+				report.Against(1, rate), report.Against(1, tail), significant, placeCell(with), placeCell(of),
 			})
 		}
 	}
@@ -528,11 +524,11 @@ func (r reading) deviceTable() []report.Part {
 // matters names the ratios that differ significantly from 1.
 func matters(rate, tail stats.Estimate) report.Cell {
 	switch {
-	case rate.ToldFrom(1) && tail.ToldFrom(1):
+	case rate.DiffersFrom(1) && tail.DiffersFrom(1):
 		return report.Cell{Text: "throughput, p99"}
-	case rate.ToldFrom(1):
+	case rate.DiffersFrom(1):
 		return report.Cell{Text: "throughput"}
-	case tail.ToldFrom(1):
+	case tail.DiffersFrom(1):
 		return report.Cell{Text: "p99"}
 	case rate.Known() && tail.Known():
 		return report.Cell{Text: "neither"}

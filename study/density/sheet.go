@@ -170,9 +170,9 @@ func (r reading) deviceSaid(d compared) string {
 	rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
 	at := fmt.Sprintf("At %.1f times the memory,", r.overcommit(d.base, n).Value)
 	switch {
-	case tail.ToldFrom(1):
+	case tail.DiffersFrom(1):
 		return fmt.Sprintf("%s the p99 on %s is %s times that on %s.", at, name, report.Said(tail, 1), base)
-	case rate.ToldFrom(1):
+	case rate.DiffersFrom(1):
 		return fmt.Sprintf("%s throughput on %s is %s times that on %s.", at, name, report.Said(rate, 1), base)
 	}
 	return fmt.Sprintf("%s no significant difference between %s and %s was found.", at, name, base)

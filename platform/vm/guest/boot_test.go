@@ -160,7 +160,7 @@ func weigh(t *testing.T, p platform.Platform, img image.Image) {
 	}
 }
 
-// A machine that cannot be what it is told to be switches itself off, and says why.
+// A machine that cannot be what it is asked to be switches itself off, and says why.
 func TestMachineSaysWhyItEnds(t *testing.T) {
 	if os.Getenv("TARE_TEST_VM") == "" {
 		t.Skip("boots machines that fail, which takes half a minute: set TARE_TEST_VM=1")

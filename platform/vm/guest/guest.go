@@ -17,7 +17,7 @@
 package guest
 
 // Program is the name under which this program is a machine's first process; the kernel
-// is told it by rdinit=.
+// is given it by rdinit=.
 const Program = "/tare-guest"
 
 // Serials of the disks that every machine has.

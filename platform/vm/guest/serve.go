@@ -65,7 +65,7 @@ func serveHost() error {
 	}
 	err = server.Serve(ctx, channel)
 	if ctx.Err() != nil {
-		return nil // as it was told
+		return nil // as it was asked to
 	}
 	return err
 }

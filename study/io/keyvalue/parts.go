@@ -141,7 +141,7 @@ func (r reading) columns(places []spot) (all []report.Column) {
 // effect is the cell of an effect, faint where it does not differ significantly from zero.
 func effect(e stats.Estimate, scale float64) report.Cell {
 	c := report.Estimated(e, scale)
-	if !e.ToldFrom(0) {
+	if !e.DiffersFrom(0) {
 		c.Tone = report.Faint
 	}
 	return c

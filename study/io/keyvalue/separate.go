@@ -234,7 +234,7 @@ func accounted(all []separation) string {
 		e, ok := s.storage[string(storage)]
 		switch {
 		case !ok:
-		case e.ToldFrom(0):
+		case e.DiffersFrom(0):
 			text += fmt.Sprintf(" A %s adds %s to the %s.", storage, place.Micros(e), s.reference)
 		default:
 			text += fmt.Sprintf(" A %s does not differ significantly from the %s.", storage, s.reference)

@@ -58,7 +58,7 @@ func Answer(run record.Run) string {
 
 // later writes a difference of latency in microseconds.
 func later(d stats.Estimate) string {
-	if d.Known() && !d.ToldFrom(0) {
+	if d.Known() && !d.DiffersFrom(0) {
 		return "not significantly later (" + report.Estimated(d, 1).Detail + " us)"
 	}
 	if d.Value < 0 {

@@ -39,7 +39,7 @@ func Answer(run record.Run) string {
 			subject = "the service"
 		}
 		costs[t.path] = append(costs[t.path], added(line.Intercept)+" when "+subject+" "+t.direction+"s")
-		if e := line.Combination(0, float64(t.largest())); e.ToldFrom(0) && e.Value > bytes.Value {
+		if e := line.Combination(0, float64(t.largest())); e.DiffersFrom(0) && e.Value > bytes.Value {
 			bytes, most = e, t
 		}
 	}
@@ -63,7 +63,7 @@ func Answer(run record.Run) string {
 
 // added writes what a path adds to a request, in microseconds.
 func added(e stats.Estimate) string {
-	if !e.ToldFrom(0) {
+	if !e.DiffersFrom(0) {
 		return "no significant time (" + report.Estimated(e, 1).Detail + " us)"
 	}
 	return report.Said(e, 1) + " us"
@@ -114,7 +114,7 @@ func (t trip) table() report.Table {
 		table.Rows = append(table.Rows, []report.Cell{
 			{Text: sizeText(l.bytes)},
 			report.Estimated(t.Mean(l.base[median.name]), 1), report.Estimated(t.Mean(l.with[median.name]), 1),
-			report.ToldFrom(0, t.difference(l, median)), report.Estimated(t.ratio(l, median), 1),
+			report.Against(0, t.difference(l, median)), report.Estimated(t.ratio(l, median), 1),
 			report.Estimated(t.difference(l, mean), 1), report.Estimated(t.difference(l, p99), 1),
 		})
 	}
@@ -163,19 +163,19 @@ func kind(line stats.Lines, far float64) string {
 		return "–"
 	}
 	switch {
-	case !line.Intercept.ToldFrom(0) && !bytes.ToldFrom(0):
+	case !line.Intercept.DiffersFrom(0) && !bytes.DiffersFrom(0):
 		return "no difference found"
 	case line.Intercept.Interval.High < 0 || bytes.Interval.High < 0:
 		return "partly faster"
-	case excess.Interval.Low > 0 && !bytes.ToldFrom(0):
+	case excess.Interval.Low > 0 && !bytes.DiffersFrom(0):
 		return "fixed"
 	case excess.Interval.Low > 0:
 		return "mostly fixed"
 	case excess.Interval.High < 0:
 		return "mostly per byte"
-	case !bytes.ToldFrom(0):
+	case !bytes.DiffersFrom(0):
 		return "fixed; bytes undecided"
-	case !line.Intercept.ToldFrom(0):
+	case !line.Intercept.DiffersFrom(0):
 		return "per byte; fixed undecided"
 	}
 	return "both"
