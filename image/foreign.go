@@ -92,12 +92,7 @@ func isCompressed(f *os.File) (bool, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return false, err
 	}
-	for _, magic := range []string{"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ\x00"} {
-		if strings.HasPrefix(string(start[:n]), magic) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return compression(start[:n]) != "", nil
 }
 
 // spool keeps a stream in the store's own place for work, decompressed: the

@@ -193,6 +193,22 @@ func zstandard(t testing.TB, data []byte) []byte {
 	return w.EncodeAll(data, nil)
 }
 
+// oddlyCompressed are ways of packing that no ordinary compressor has, and engines read.
+func oddlyCompressed(t testing.TB) map[string]func([]byte) []byte {
+	skippable := []byte("\x5a\x2a\x4d\x18\x05\x00\x00\x00any!!")
+	parts := func(pack func(testing.TB, []byte) []byte) func([]byte) []byte {
+		return func(b []byte) []byte {
+			return slices.Concat(pack(t, nil), pack(t, b[:700]), pack(t, b[700:]))
+		}
+	}
+	return map[string]func([]byte) []byte{
+		"several gzip members":             parts(gzipped),
+		"several zstd frames":              parts(zstandard),
+		"zstd after a skippable frame":     func(b []byte) []byte { return slices.Concat(skippable, zstandard(t, b)) },
+		"zstd with skippable frames about": func(b []byte) []byte { return slices.Concat(skippable, skippable, zstandard(t, b), skippable) },
+	}
+}
+
 func inFile(t testing.TB, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -252,6 +268,14 @@ func TestFormatsAgree(t *testing.T) {
 	add("layout directory", "app:2", img, err)
 	img, err = s.FromArchive(t.Context(), inFile(t, "oci.tar", layoutTar(t, ociLayout(t, zst, layers...))))
 	add("layout tar", "app:2", img, err)
+	for name, pack := range oddlyCompressed(t) {
+		img, err = s.FromArchive(t.Context(), inFile(t, "oci.tar", layoutTar(t, ociLayout(t, pack, layers...))))
+		add("layers of "+name, "app:2", img, err)
+		img, err = s.FromReader(t.Context(), "stream", bytes.NewReader(pack(archive)))
+		add("archive of "+name, "app:1", img, err)
+		img, err = s.FromArchive(t.Context(), inFile(t, "app.tar", pack(archive)))
+		add("file of "+name, "app:1", img, err)
+	}
 	img, err = s.FromArchive(t.Context(), inFile(t, "oci.tar.zst", zstandard(t, layoutTar(t, ociLayout(t, same, layers...)))))
 	add("layout tar, compressed", "app:2", img, err)
 

@@ -1,8 +1,11 @@
 package image
 
 import (
+	"errors"
 	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // Limits bounds what a foreign archive or directory may unpack to, so that a
@@ -81,6 +84,9 @@ type guard struct {
 func (g *guard) Read(p []byte) (int, error) {
 	n, err := g.unpacked.Read(p)
 	g.n += int64(n)
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return n, &tooLarge{fmt.Sprintf("compressed by zstd with a window of more than %d MiB: compress it again without --long", largestWindow>>20)}
+	}
 	// Headers and padding come on top of the content, a header and a half an entry.
 	if most := g.limits.Bytes + int64(g.limits.Entries)*1024; g.n > most {
 		return n, &tooLarge{fmt.Sprintf("unpacks to more than %d bytes", most)}
