@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -143,6 +144,21 @@ func ociLayout(t testing.TB, pack func([]byte) []byte, layers ...[]byte) map[str
 	}))
 	manifest["annotations"] = map[string]string{"org.opencontainers.image.ref.name": "app:2"}
 	files["index.json"] = asJSON(t, map[string]any{"schemaVersion": 2, "manifests": []any{manifest}})
+	return files
+}
+
+// artifact is an OCI layout of what is no image.
+func artifact(t testing.TB) map[string][]byte {
+	files := map[string][]byte{}
+	put := func(kind string, data []byte) map[string]any {
+		files["blobs/sha256/"+hexSum(data)] = data
+		return map[string]any{"mediaType": kind, "digest": "sha256:" + hexSum(data), "size": len(data)}
+	}
+	manifest := put("application/vnd.oci.image.manifest.v1+json", asJSON(t, map[string]any{
+		"config": put("application/vnd.cncf.helm.config.v1+json", []byte(`{"name":"chart"}`)),
+		"layers": []any{put("application/vnd.cncf.helm.chart.content.v1.tar+gzip", []byte("chart"))},
+	}))
+	files["index.json"] = asJSON(t, map[string]any{"manifests": []any{manifest}})
 	return files
 }
 
@@ -439,6 +455,17 @@ func TestBrokenArchivesAreRefused(t *testing.T) {
 		return ""
 	}
 	gzipMagic := "\x1f\x8b"
+	index := func(manifests ...string) func(map[string][]byte) {
+		return func(f map[string][]byte) {
+			f["index.json"] = []byte(`{"manifests":[` + strings.Join(manifests, ",") + `]}`)
+		}
+	}
+	zeros := strings.Repeat("0", 64)
+	manifestOf := func(name, arch, variant string) string {
+		return fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:%s","size":1,
+			"annotations":{"org.opencontainers.image.ref.name":%q},"platform":{"os":"linux","architecture":%q,"variant":%q}}`, zeros, name, arch, variant)
+	}
+	other := func(manifest string) string { return strings.Replace(manifest, zeros, strings.Repeat("1", 64), 1) }
 	for _, c := range []struct {
 		name    string
 		archive []byte
@@ -455,6 +482,7 @@ func TestBrokenArchivesAreRefused(t *testing.T) {
 		{"manifest is no JSON", makeTar(t, file("manifest.json", "[{")), "document"},
 		{"manifest is empty", makeTar(t, file("manifest.json", "[]")), "names no image"},
 		{"two images", makeTar(t, file("manifest.json", `[{"RepoTags":["a:1"]},{"RepoTags":["b:1"]}]`)), "2 images (a:1, b:1)"},
+		{"two images, one without a name", makeTar(t, file("manifest.json", `[{"RepoTags":["a:1"]},{"Config":"c.json"}]`)), "(a:1, one without a name, c.json)"},
 		{"config missing", makeTar(t, manifest("c.json", "l")), "not there"},
 		{"config of another digest", makeTar(t, part(hexSum(layer)+".json", config), part("l", layer), manifest(hexSum(layer)+".json", "l")), "SHA-256"},
 		{"layer missing", makeTar(t, part("c.json", config), manifest("c.json", "l")), "not there"},
@@ -482,6 +510,12 @@ func TestBrokenArchivesAreRefused(t *testing.T) {
 			f[name] = bytes.Replace(f[name], []byte(`"schemaVersion":2`), []byte(`"schemaVersion":1`), 1)
 		}), "SHA-256"},
 		{"layout without manifests", layout(func(f map[string][]byte) { f["index.json"] = []byte(`{"manifests":[]}`) }), "no image"},
+		{"layout for another architecture", layout(index(manifestOf("a", "s390x", ""), manifestOf("", "arm", "v7"))),
+			"no image for linux/" + runtime.GOARCH + ", but a for linux/s390x, sha256:" + zeros + " for linux/arm/v7"},
+		{"layout of two", layout(index(manifestOf("a", runtime.GOARCH, ""), other(manifestOf("b", runtime.GOARCH, "v9")))),
+			"2 images for linux/" + runtime.GOARCH + " (a for linux/" + runtime.GOARCH + ", b for linux/" + runtime.GOARCH + "/v9)"},
+		{"layout of something else", layout(index(`{"mediaType":"text/x"}`)), `but something of type "text/x"`},
+		{"layout of an artifact", layout(func(f map[string][]byte) { clear(f); maps.Copy(f, artifact(t)) }), `an artifact of type "application/vnd.cncf.helm.config.v1+json"`},
 		{"layout index within itself", layout(func(f map[string][]byte) {
 			f["index.json"] = []byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"sha256:../../x","size":1}]}`)
 		}), ""},

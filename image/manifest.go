@@ -100,9 +100,13 @@ func (r *reader) docker() (description, error) {
 	default:
 		var names []string
 		for _, m := range manifest {
-			names = append(names, strings.Join(m.RepoTags, " "))
+			name := strings.Join(m.RepoTags, " ")
+			if name == "" {
+				name = "one without a name, " + m.Config
+			}
+			names = append(names, name)
 		}
-		return description{}, r.refuse(dockerManifest, "holds %d images (%s): save the one that is meant", len(manifest), strings.Join(names, ", "))
+		return description{}, r.refuse(dockerManifest, "holds %d images (%s): save the one that is meant", len(manifest), shortList(names))
 	}
 	m := manifest[0]
 	if m.Config == "" {
@@ -154,68 +158,107 @@ func (r *reader) oci() (description, error) {
 	if err != nil {
 		return description{}, err
 	}
-	found, err := r.candidates(ociIndex, data, "", 1)
-	if err != nil {
+	var l listing
+	if err := r.list(&l, ociIndex, data, "", 1); err != nil {
 		return description{}, err
 	}
-	if len(found) == 0 {
-		return description{}, r.refuse(ociIndex, "names no image for linux/%s", r.arch)
-	}
-	if len(found) > 1 {
+	switch {
+	case len(l.found) == 0 && len(l.others) == 0:
+		return description{}, r.refuse(ociIndex, "names no image")
+	case len(l.found) == 0:
+		return description{}, r.refuse(ociIndex, "names no image for linux/%s, but %s", r.arch, shortList(l.others))
+	case len(l.found) > 1:
 		var names []string
-		for _, f := range found {
-			names = append(names, f.name)
+		for _, c := range l.found {
+			names = append(names, c.String())
 		}
-		return description{}, r.refuse(ociIndex, "holds %d images for linux/%s (%s): copy out the one that is meant", len(found), r.arch, strings.Join(names, ", "))
+		return description{}, r.refuse(ociIndex, "holds %d images for linux/%s (%s): copy out the one that is meant", len(l.found), r.arch, shortList(names))
 	}
-	return r.ociManifest(found[0])
+	return r.ociManifest(l.found[0])
 }
 
+// shortList names the first of several things, and counts the rest.
+func shortList(names []string) string {
+	const most = 8
+	if more := len(names) - most; more > 0 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// candidate is a manifest that an index names.
 type candidate struct {
 	name       string
 	descriptor v1.Descriptor
 }
 
-// candidates lists the manifests below an index that this host can run.
-func (r *reader) candidates(entry string, data []byte, name string, depth int) ([]candidate, error) {
+// String is the image's name, or its digest, and the platform.
+func (c candidate) String() string {
+	name := c.name
+	if name == "" {
+		name = c.descriptor.Digest.String()
+	}
+	if p := c.descriptor.Platform; p != nil {
+		return name + " for " + platformName(p.OS, p.Architecture, p.Variant)
+	}
+	return name
+}
+
+func platformName(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "/")
+}
+
+// listing is what an index and those below it name.
+type listing struct {
+	found  []candidate // that this host can run
+	others []string    // in words: images for other platforms, and what is no image
+	named  int         // all of them
+}
+
+func (l *listing) other(text string) {
+	if !slices.Contains(l.others, text) {
+		l.others = append(l.others, text)
+	}
+}
+
+// list lists the manifests below an index.
+func (r *reader) list(l *listing, entry string, data []byte, name string, depth int) error {
 	if depth > deepestIndex {
-		return nil, r.refuse(entry, "indexes nested deeper than %d", deepestIndex)
+		return r.refuse(entry, "indexes nested deeper than %d", deepestIndex)
 	}
 	var index v1.IndexManifest
 	if err := r.decode(entry, data, &index); err != nil {
-		return nil, err
+		return err
 	}
-	if len(index.Manifests) > r.limits.Layers {
-		return nil, r.refuse(entry, "names more than %d manifests", r.limits.Layers)
-	}
-	var out []candidate
 	for _, d := range index.Manifests {
 		own := name
 		if ref := d.Annotations[referenceAnnotation]; ref != "" {
 			own = ref
 		}
+		c := candidate{own, d}
 		switch {
 		case d.MediaType.IsIndex():
 			nested, blob, err := r.blob(d)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			below, err := r.candidates(blob, nested, own, depth+1)
-			if err != nil {
-				return nil, err
+			if err := r.list(l, blob, nested, own, depth+1); err != nil {
+				return err
 			}
-			out = append(out, below...)
-		case !d.MediaType.IsImage(), d.Annotations["vnd.docker.reference.type"] != "":
-			// Signatures, attestations and the like.
+		case d.Annotations["vnd.docker.reference.type"] != "":
+			// An attestation of an image.
+		case !d.MediaType.IsImage():
+			l.other(fmt.Sprintf("something of type %q", d.MediaType))
 		case d.Platform != nil && (d.Platform.OS != "linux" || d.Platform.Architecture != r.arch):
-		case !slices.ContainsFunc(out, func(c candidate) bool { return c.descriptor.Digest == d.Digest }):
-			out = append(out, candidate{own, d})
+			l.other(c.String())
+		case !slices.ContainsFunc(l.found, func(f candidate) bool { return f.descriptor.Digest == d.Digest }):
+			l.found = append(l.found, c)
 		}
-		if len(out) > r.limits.Layers {
-			return nil, r.refuse(entry, "names more than %d manifests", r.limits.Layers)
+		if l.named++; l.named > r.limits.Layers {
+			return r.refuse(entry, "names more than %d manifests", r.limits.Layers)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // blob reads a document that a descriptor names, and holds it to that.
@@ -248,11 +291,18 @@ func (r *reader) ociManifest(c candidate) (description, error) {
 	if err := r.decode(name, data, &manifest); err != nil {
 		return description{}, err
 	}
+	isLayer := func(d v1.Descriptor) bool { return d.MediaType.IsLayer() }
+	if kind := manifest.Config.MediaType; !kind.IsConfig() && !slices.ContainsFunc(manifest.Layers, isLayer) {
+		return description{}, r.refuse(name, "no container image, but an artifact of type %q", kind)
+	}
 	if data, name, err = r.blob(manifest.Config); err != nil {
 		return description{}, err
 	}
 	parts := make([]layerPart, len(manifest.Layers))
 	for i, l := range manifest.Layers {
+		if strings.HasSuffix(string(l.MediaType), "+encrypted") {
+			return description{}, r.refuse(name, "its layers are encrypted, and no keys are read here: decrypt it first")
+		}
 		if parts[i].name, err = r.blobName(l); err != nil {
 			return description{}, err
 		}
@@ -270,7 +320,7 @@ func (r *reader) configured(name string, data []byte, parts []layerPart) (descri
 		return description{}, err
 	}
 	if c.OS != "" && c.OS != "linux" || c.Architecture != "" && c.Architecture != r.arch {
-		return description{}, r.refuse(name, "an image for %s/%s, and this host is linux/%s", c.OS, c.Architecture, r.arch)
+		return description{}, r.refuse(name, "an image for %s, and this host is linux/%s", platformName(c.OS, c.Architecture, c.Variant), r.arch)
 	}
 	if len(parts) == 0 {
 		return description{}, r.refuse(name, "an image without layers")
