@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -66,11 +67,12 @@ func writeLayer(ctx context.Context, path, root, from string) (l writtenLayer, e
 		}
 	}()
 	l.path = path
-	buffered := bufio.NewWriterSize(f, 1<<20)
+	holes := &holeWriter{file: f}
+	buffered := bufio.NewWriterSize(holes, 1<<20)
 	if l.layer, err = writeCanonicalFrom(ctx, buffered, root, from); err != nil {
 		return l, err
 	}
-	return l, buffered.Flush()
+	return l, errors.Join(buffered.Flush(), holes.finish())
 }
 
 // engineConfig is the OCI image configuration. It holds nothing that differs
@@ -134,7 +136,8 @@ func writeArchive(path string, layers []writtenLayer, config []byte, id, referen
 	if err != nil {
 		return err
 	}
-	buffered := bufio.NewWriterSize(f, 1<<20)
+	holes := &holeWriter{file: f}
+	buffered := bufio.NewWriterSize(holes, 1<<20)
 	tw := tar.NewWriter(buffered)
 	// The manifest comes first, so that a reader of a stream need not keep the rest.
 	if err := addPart(tw, "manifest.json", int64(len(manifest)), bytes.NewReader(manifest)); err != nil {
@@ -154,7 +157,7 @@ func writeArchive(path string, layers []writtenLayer, config []byte, id, referen
 	if err := tw.Close(); err != nil {
 		return err
 	}
-	return buffered.Flush()
+	return errors.Join(buffered.Flush(), holes.finish())
 }
 
 func addFile(tw *tar.Writer, name string, l writtenLayer) error {

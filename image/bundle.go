@@ -101,6 +101,9 @@ func openTarFile(ctx context.Context, source string, file *os.File, limits Limit
 		if _, twice := t.parts[name]; twice || t.aliases[name] != "" {
 			return nil, refuse(h.Name, "stands twice")
 		}
+		if declaresHoles(h) {
+			return nil, refuse(h.Name, "stored as a sparse file, which is not read in place: pack the archive without --sparse (-S)")
+		}
 		switch h.Typeflag {
 		case tar.TypeReg:
 			offset, err := file.Seek(0, io.SeekCurrent)

@@ -45,20 +45,8 @@ func writeCanonical(ctx context.Context, out io.Writer, dir string) (layer, erro
 func writeCanonicalFrom(ctx context.Context, out io.Writer, dir, from string) (layer, error) {
 	sum := sha256.New()
 	counted := &countingWriter{w: io.MultiWriter(out, sum)}
-	c := canonicalWriter{tw: tar.NewWriter(counted), dir: dir, links: map[fileID]string{}, buf: make([]byte, 256<<10)}
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil || path == dir {
-			return err
-		}
-		return c.add(path, d)
-	})
-	if err != nil {
-		return layer{}, err
-	}
-	if err := c.tw.Close(); err != nil {
+	c := canonicalWriter{tw: tar.NewWriter(counted), dir: dir}
+	if err := c.tree(ctx, from); err != nil {
 		return layer{}, err
 	}
 	return layer{
@@ -66,6 +54,13 @@ func writeCanonicalFrom(ctx context.Context, out io.Writer, dir, from string) (l
 		bytes:  counted.n,
 		size:   c.size,
 	}, nil
+}
+
+// writeMarked is writeCanonical but for marks at the files that have holes, for a
+// reader that makes them again.
+func writeMarked(ctx context.Context, out io.Writer, dir string) error {
+	c := canonicalWriter{tw: tar.NewWriter(out), dir: dir, marked: true}
+	return c.tree(ctx, dir)
 }
 
 // fileID tells files apart.
@@ -77,9 +72,29 @@ type canonicalWriter struct {
 	links map[fileID]string // a file with several names, to the first of them
 	size  int64
 	buf   []byte
+
+	marked bool // files with holes say so
 }
 
-func (c *canonicalWriter) add(path string, d fs.DirEntry) error {
+// tree writes what lies at from, and the end of the tar.
+func (c *canonicalWriter) tree(ctx context.Context, from string) error {
+	c.links, c.buf = map[fileID]string{}, make([]byte, 256<<10)
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil || path == c.dir {
+			return err
+		}
+		return c.add(ctx, path, d)
+	})
+	if err != nil {
+		return err
+	}
+	return c.tw.Close()
+}
+
+func (c *canonicalWriter) add(ctx context.Context, path string, d fs.DirEntry) error {
 	info, err := d.Info()
 	if err != nil {
 		return err
@@ -120,22 +135,34 @@ func (c *canonicalWriter) add(path string, d fs.DirEntry) error {
 	if header.PAXRecords, err = attributes(path); err != nil {
 		return err
 	}
+	if c.marked && hasHoles(info) {
+		if header.PAXRecords == nil {
+			header.PAXRecords = map[string]string{}
+		}
+		header.PAXRecords[holeRecord] = "1"
+	}
 	if err := c.tw.WriteHeader(header); err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
 		return nil
 	}
-	return c.copy(path, header.Size)
+	return c.copy(ctx, path, header.Size)
 }
 
-func (c *canonicalWriter) copy(path string, size int64) error {
+// hasHoles reports whether a file takes less room than its length.
+func hasHoles(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.Mode().IsRegular() && stat.Blocks*512 < info.Size()
+}
+
+func (c *canonicalWriter) copy(ctx context.Context, path string, size int64) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	n, err := io.CopyBuffer(struct{ io.Writer }{c.tw}, struct{ io.Reader }{f}, c.buf)
+	n, err := io.CopyBuffer(struct{ io.Writer }{c.tw}, contextReader{ctx, f}, c.buf)
 	if err == nil && n != size {
 		err = fmt.Errorf("%s changed while it was read", path)
 	}

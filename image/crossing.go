@@ -18,6 +18,11 @@ func WriteLayer(ctx context.Context, out io.Writer, root string) (digest string,
 	return l.digest, err
 }
 
+// SendLayer is [WriteLayer] with marks at the files that have holes, for [Store.Receive].
+func SendLayer(ctx context.Context, out io.Writer, root string) error {
+	return writeMarked(ctx, out, root)
+}
+
 // Lookup gives the image of the store that is this one: the same root file system,
 // name and configuration. The error wraps fs.ErrNotExist where there is none.
 func (s *Store) Lookup(img Image) (Image, error) {
@@ -46,7 +51,7 @@ func (s *Store) HasRoot(digest string) (bool, error) {
 }
 
 // Receive takes an image over from another store: its description, and its root as
-// [WriteLayer] writes it. What was unpacked is held to the image's digest, and nothing
+// [SendLayer] writes it. What was unpacked is held to the image's digest, and nothing
 // of it is kept where it differs or does not come whole. A nil layer says that the
 // store has the root already.
 func (s *Store) Receive(ctx context.Context, img Image, layer io.Reader) (Image, error) {

@@ -516,6 +516,8 @@ func TestBrokenArchivesAreRefused(t *testing.T) {
 			"2 images for linux/" + runtime.GOARCH + " (a for linux/" + runtime.GOARCH + ", b for linux/" + runtime.GOARCH + "/v9)"},
 		{"layout of something else", layout(index(`{"mediaType":"text/x"}`)), `but something of type "text/x"`},
 		{"layout of an artifact", layout(func(f map[string][]byte) { clear(f); maps.Copy(f, artifact(t)) }), `an artifact of type "application/vnd.cncf.helm.config.v1+json"`},
+		{"sparse member", sparseTar(t, 1<<20, sparseFormats[0]...), "without --sparse"},
+		{"sparse member, PAX", sparseTar(t, 1<<20, sparseFormats[3]...), "without --sparse"},
 		{"layout index within itself", layout(func(f map[string][]byte) {
 			f["index.json"] = []byte(`{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"sha256:../../x","size":1}]}`)
 		}), ""},
@@ -567,6 +569,7 @@ func TestSizeBombsAreRefused(t *testing.T) {
 			[][]byte{makeTar(t, file("zeros", zeros))}, "times as much"},
 		{"ratio, zstd", func(l *Limits) { l.RatioFloor = 1 << 20 }, func(b []byte) []byte { return zstandard(t, b) },
 			[][]byte{makeTar(t, file("zeros", zeros))}, "times as much"},
+		{"holes", func(l *Limits) { l.Bytes = 1 << 20 }, nil, [][]byte{sparseTar(t, 1<<30, sparseFormats[0]...)}, "bytes of content"},
 		{"documents", func(l *Limits) { l.Document = 10 }, nil, [][]byte{makeTar(t)}, "longer than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

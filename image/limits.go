@@ -11,7 +11,7 @@ import (
 // Limits bounds what a foreign archive or directory may unpack to, so that a
 // small file cannot fill the disk or keep the host busy.
 type Limits struct {
-	Bytes   int64 // of file content, over all layers
+	Bytes   int64 // of file content, over all layers, holes included
 	Entries int   // files, directories and links, over all layers
 	Layers  int
 	Depth   int // directories above a file

@@ -104,7 +104,7 @@ func device(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// copyTree copies a tree through the same canonical form and the same checks
+// copyTree copies a tree through the same form and the same checks
 // that archives pass.
 func copyTree(ctx context.Context, from, to string, limits Limits) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -117,7 +117,7 @@ func copyTree(ctx context.Context, from, to string, limits Limits) error {
 	r, w := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		_, err := writeCanonical(ctx, w, from)
+		err := writeMarked(ctx, w, from)
 		_ = w.CloseWithError(err) // EOF where it is nil
 		written <- err
 	}()

@@ -2,6 +2,7 @@ package image
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -93,6 +94,7 @@ func (u *unpacker) layer(ctx context.Context, r io.Reader) error {
 	u.fresh, u.shelter = map[string]bool{}, map[string]bool{}
 	u.leaveParent()
 	tr := tar.NewReader(r)
+	content := contextReader{ctx, tr} // a hole is long, and nothing is read for it
 	last := ""
 	for {
 		if err := ctx.Err(); err != nil {
@@ -109,7 +111,7 @@ func (u *unpacker) layer(ctx context.Context, r io.Reader) error {
 		if err := u.budget.entry(h.Name); err != nil {
 			return u.refuse(h.Name, "%s", err)
 		}
-		if err := u.entry(h, tr); err != nil {
+		if err := u.entry(h, content); err != nil {
 			return u.explain(h.Name, err)
 		}
 	}
@@ -270,26 +272,46 @@ func (u *unpacker) file(h *tar.Header, base string, mode fs.FileMode, content io
 			err = cerr
 		}
 	}()
-	for {
-		n, rerr := content.Read(u.buf)
-		if err := u.budget.take(int64(n)); err != nil {
-			return &tooLarge{err.Error()}
-		}
-		if _, err := f.Write(u.buf[:n]); err != nil {
-			return err
-		}
-		if rerr == io.EOF {
-			break
-		}
-		if rerr != nil {
-			return rerr
-		}
+	if err := u.fill(f, content, declaresHoles(h)); err != nil {
+		return err
 	}
 	// The owner first: changing it clears the setuid bits.
 	if err := f.Chown(h.Uid, h.Gid); err != nil {
 		return err
 	}
 	return f.Chmod(mode)
+}
+
+// fill writes a file's content. Holes count as content: engines, which know none, write
+// them out, and digests go over them.
+func (u *unpacker) fill(f *os.File, content io.Reader, hasHoles bool) error {
+	if !hasHoles {
+		return u.copy(f, content)
+	}
+	sparse := &holeWriter{file: f}
+	buffered := bufio.NewWriterSize(sparse, len(u.buf)) // a tar's reader gives a sparse file in small pieces
+	if err := u.copy(buffered, content); err != nil {
+		return err
+	}
+	return errors.Join(buffered.Flush(), sparse.finish())
+}
+
+func (u *unpacker) copy(out io.Writer, content io.Reader) error {
+	for {
+		n, rerr := content.Read(u.buf)
+		if err := u.budget.take(int64(n)); err != nil {
+			return &tooLarge{err.Error()}
+		}
+		if _, err := out.Write(u.buf[:n]); err != nil {
+			return err
+		}
+		if rerr == io.EOF {
+			return nil
+		}
+		if rerr != nil {
+			return rerr
+		}
+	}
 }
 
 func (u *unpacker) own(h *tar.Header, base string, mode fs.FileMode) error {

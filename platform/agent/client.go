@@ -336,7 +336,7 @@ func sendImage(ctx context.Context, form *multipart.Writer, img image.Image) err
 	if part, err = form.CreateFormField("layer"); err != nil {
 		return err
 	}
-	if _, err := image.WriteLayer(ctx, part, img.Root); err != nil {
+	if err := image.SendLayer(ctx, part, img.Root); err != nil {
 		return err
 	}
 	return form.Close()

@@ -3,12 +3,13 @@ package rootfs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"tare/kernel/file"
 )
 
 // copyTree copies the contents, owner and mode of the directory from, if there
@@ -103,7 +104,7 @@ func copyFile(from, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err := io.Copy(out, in); err != nil {
+	if err := file.CopyWithHoles(out, in); err != nil {
 		return fmt.Errorf("copying %s: %w", from, err)
 	}
 	return nil
