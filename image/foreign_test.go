@@ -305,7 +305,11 @@ func TestFormatsAgree(t *testing.T) {
 		t.Errorf("etc/app.conf: %q, %v", got, err)
 	}
 
-	// Our own root is an image, too, and the same one.
+	// Our own archive and root are images, too, and the same one.
+	elsewhere, err := openTestStore(t).FromArchive(t.Context(), img.Archive)
+	if err != nil || elsewhere.Digest != img.Digest {
+		t.Errorf("own archive: %s, %v, want %s", elsewhere.Digest, err, img.Digest)
+	}
 	again, err := s.FromRootfs(t.Context(), img.Root)
 	if err != nil || again.Digest != img.Digest {
 		t.Errorf("own root: %s, %v, want %s", again.Digest, err, img.Digest)
@@ -318,6 +322,11 @@ func TestHostileLayersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	deep := strings.Repeat("d/", 300) + "f"
+	withAttribute := func(name, value string) *tar.Header {
+		h := file("f", "")
+		h.PAXRecords = map[string]string{xattrRecord + name: value}
+		return h
+	}
 	for _, c := range []struct {
 		name   string
 		layers [][]*tar.Header
@@ -326,9 +335,9 @@ func TestHostileLayersAreRefused(t *testing.T) {
 	}{
 		{"name upwards", [][]*tar.Header{{file("../evil", "x")}}, "../evil", "upwards"},
 		{"name upwards within", [][]*tar.Header{{dir("a"), file("a/../../evil", "x")}}, "a/../../evil", "upwards"},
-		{"absolute name", [][]*tar.Header{{file(outside+"/evil", "x")}}, outside + "/evil", "absolute"},
+		{"absolute name upwards", [][]*tar.Header{{file("/../evil", "x")}}, "/../evil", "upwards"},
 		{"through an absolute link", [][]*tar.Header{{symlink("l", outside), file("l/evil", "x")}}, "l/evil", "link"},
-		{"through an absolute link, later layer", [][]*tar.Header{{symlink("l", outside)}, {file("l/evil", "x")}}, "l/evil", "link"},
+		{"through an absolute link, later layer", [][]*tar.Header{{symlink("k", outside)}, {symlink("l", outside), file("l/evil", "x")}}, "l/evil", "link"},
 		{"directory through a link", [][]*tar.Header{{symlink("l", outside), dir("l/sub/")}}, "l/sub/", "link"},
 		{"link through a link", [][]*tar.Header{{symlink("l", outside), symlink("l/evil", "x")}}, "l/evil", "link"},
 		{"through a chain of links", [][]*tar.Header{{symlink("a", "b"), symlink("b", outside), file("a/evil", "x")}}, "a/evil", "link"},
@@ -347,7 +356,7 @@ func TestHostileLayersAreRefused(t *testing.T) {
 		{"file for proc", [][]*tar.Header{{file("proc", "x")}}, "proc", "no directory"},
 		{"below a file", [][]*tar.Header{{file("f", "x"), file("f/evil", "x")}}, "f/evil", "not a directory"},
 		{"hard link upwards", [][]*tar.Header{{hardlink("h", "../../etc/passwd")}}, "h", "upwards"},
-		{"absolute hard link", [][]*tar.Header{{hardlink("h", "/etc/passwd")}}, "h", "absolute"},
+		{"absolute hard link", [][]*tar.Header{{hardlink("h", "/etc/passwd")}}, "h", "not there"},
 		{"hard link through a link", [][]*tar.Header{{symlink("l", outside), hardlink("h", "l/x")}}, "h", "link"},
 		{"hard link to nothing", [][]*tar.Header{{hardlink("h", "nothing")}}, "h", "not there"},
 		{"hard link to a directory", [][]*tar.Header{{dir("d"), hardlink("h", "d")}}, "h", "directory"},
@@ -362,6 +371,9 @@ func TestHostileLayersAreRefused(t *testing.T) {
 		{"removal mark upwards", [][]*tar.Header{{file(".wh...", "")}}, ".wh...", "names nothing"},
 		{"removal mark of nothing", [][]*tar.Header{{file(".wh.", "")}}, ".wh.", "names nothing"},
 		{"removal through a link", [][]*tar.Header{{symlink("l", outside), file("l/.wh.keep", "")}}, "l/.wh.keep", "link"},
+		{"attribute too long", [][]*tar.Header{{withAttribute("user.a", strings.Repeat("v", 100_000))}}, "f", "of 100000 bytes"},
+		{"attribute of too long a name", [][]*tar.Header{{withAttribute("user."+strings.Repeat("n", 300), "v")}}, "f", "cannot be stored"},
+		{"capability that is none", [][]*tar.Header{{withAttribute("security.capability", "v")}}, "f", "invalid argument"},
 		{"no such user", [][]*tar.Header{{&tar.Header{Typeflag: tar.TypeDir, Name: "d", Uid: 1 << 33}}}, "d", "no user"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -569,6 +581,9 @@ func TestSizeBombsAreRefused(t *testing.T) {
 			[][]byte{makeTar(t, file("zeros", zeros))}, "times as much"},
 		{"ratio, zstd", func(l *Limits) { l.RatioFloor = 1 << 20 }, func(b []byte) []byte { return zstandard(t, b) },
 			[][]byte{makeTar(t, file("zeros", zeros))}, "times as much"},
+		{"directories that no entry makes", func(l *Limits) { l.Entries = 50 }, nil, [][]byte{makeTar(t, file(strings.Repeat("d/", 60)+"f", ""))}, "entries"},
+		{"attributes", func(l *Limits) { l.Bytes = 100 }, nil, [][]byte{makeTar(t, &tar.Header{Typeflag: tar.TypeReg, Name: "f",
+			PAXRecords: map[string]string{xattrRecord + "user.a": strings.Repeat("v", 200)}})}, "bytes of content"},
 		{"holes", func(l *Limits) { l.Bytes = 1 << 20 }, nil, [][]byte{sparseTar(t, 1<<30, sparseFormats[0]...)}, "bytes of content"},
 		{"documents", func(l *Limits) { l.Document = 10 }, nil, [][]byte{makeTar(t)}, "longer than"},
 	} {

@@ -26,7 +26,7 @@ var standardNodes = []node{
 // isStandardNode tells whether a device entry is one that furnish would make,
 // or a terminal's, as roots made by other tools have them.
 func isStandardNode(h *tar.Header) bool {
-	if h.Typeflag != tar.TypeChar || path.Dir(path.Clean(h.Name)) != "dev" {
+	if h.Typeflag != tar.TypeChar || path.Dir(path.Clean("/"+h.Name)) != "/dev" {
 		return false
 	}
 	for _, n := range append([]node{{"console", 5, 1}, {"ptmx", 5, 2}}, standardNodes...) {

@@ -11,18 +11,21 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 
 	"github.com/containerd/continuity/devices"
 	"github.com/containerd/continuity/sysx"
+
+	"tare/kernel/filesystem"
 )
 
 // unpacker writes the entries of tar streams, one upon another, below one
 // directory and nowhere else.
 //
 // Links inside the tree are followed as the kernel would follow them for a
-// program that has the tree as its root, one component at a time, and each
-// step is taken relative to an open directory ([os.Root]), so that no entry
-// can make another land outside.
+// program that has the tree as its root, one component at a time; which links,
+// [unpacker.resolve] says. Each step is taken relative to an open directory
+// ([os.Root]), so that no entry can make another land outside.
 type unpacker struct {
 	source string // named by refusals
 	root   *os.Root
@@ -37,20 +40,19 @@ type unpacker struct {
 	buf        []byte
 	fresh      map[string]bool // resolved paths that the present layer wrote
 	shelter    map[string]bool // directories above those
+	cleared    map[string]bool // directories in which nothing of lower layers is left
 }
 
 // trust says what a source may contain.
 type trust int
 
 const (
-	// foreign layers have whiteouts and no device nodes; a directory replaces
-	// whatever was there.
+	// foreign layers have whiteouts; a directory replaces whatever was there.
 	foreign trust = iota
 	// distribution packages share directories that the root has as links
 	// (/lib to /usr/lib), and '.wh.' means nothing in them.
 	distribution
-	// copied trees are the user's own: they may hold the device nodes that
-	// every root has, and '.wh.' means nothing in them.
+	// copied trees are the user's own: '.wh.' means nothing in them.
 	copied
 )
 
@@ -65,6 +67,9 @@ const (
 	longestPath = 4096
 	longestName = 255
 )
+
+// hostPath is how much longer the path of a root may become, where an instance has it.
+const hostPath = 128
 
 const (
 	whiteout       = ".wh."
@@ -91,7 +96,7 @@ func (u *unpacker) refuse(entry, format string, args ...any) error {
 
 // layer unpacks one tar stream upon what is there.
 func (u *unpacker) layer(ctx context.Context, r io.Reader) error {
-	u.fresh, u.shelter = map[string]bool{}, map[string]bool{}
+	u.fresh, u.shelter, u.cleared = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	u.leaveParent()
 	tr := tar.NewReader(r)
 	content := contextReader{ctx, tr} // a hole is long, and nothing is read for it
@@ -154,7 +159,7 @@ func (u *unpacker) explain(name string, err error) error {
 	return fmt.Errorf("unpack %s: entry %q: %w", u.source, name, err)
 }
 
-// cleanName checks an entry's name and gives it without "./" and trailing '/';
+// cleanName checks an entry's name and gives it without leading "/" or "./" and trailing '/';
 // "." is the root itself.
 func (u *unpacker) cleanName(entry, name, what string) (string, error) {
 	switch {
@@ -162,11 +167,12 @@ func (u *unpacker) cleanName(entry, name, what string) (string, error) {
 		return "", u.refuse(entry, "%s is empty", what)
 	case strings.ContainsRune(name, 0):
 		return "", u.refuse(entry, "%s holds a zero byte", what)
-	case strings.HasPrefix(name, "/"):
-		return "", u.refuse(entry, "%s is absolute", what)
 	case len(name) > longestPath:
 		return "", u.refuse(entry, "%s is longer than %d bytes", what, longestPath)
 	}
+	// Absolute names are meant within the root: so engines take them, and some builders
+	// write no others.
+	name = strings.TrimLeft(name, "/")
 	parts := strings.Split(name, "/")
 	if len(parts) > u.budget.Depth {
 		return "", u.refuse(entry, "%s is deeper than %d directories", what, u.budget.Depth)
@@ -188,7 +194,7 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 		return nil // such as git's comment: nothing that lands in the tree
 	case tar.TypeReg, tar.TypeDir, tar.TypeSymlink, tar.TypeLink, tar.TypeFifo, tar.TypeGNUSparse:
 	case tar.TypeChar, tar.TypeBlock:
-		if u.trust != copied || !isStandardNode(h) {
+		if u.trust == distribution || !isStandardNode(h) {
 			return u.refuse(h.Name, "a device node")
 		}
 	default:
@@ -219,13 +225,28 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	if err := u.enterParent(h.Name, dir); err != nil {
 		return err
 	}
+	at := path.Join(u.parentPath, base)
+	if err := u.fits(h.Name, at); err != nil {
+		return err
+	}
 	if err := u.clearWay(h, base); err != nil {
 		return err
 	}
 	if err := u.make(h, base, content); err != nil {
 		return err
 	}
-	u.mark(path.Join(u.parentPath, base))
+	u.mark(at)
+	return nil
+}
+
+// fits refuses a path that the host could not open: links let a short name lead deep.
+func (u *unpacker) fits(entry, resolved string) error {
+	if depth := strings.Count(resolved, "/") + 1; depth > u.budget.Depth {
+		return u.refuse(entry, "it lands deeper than %d directories", u.budget.Depth)
+	}
+	if most := longestPath - len(u.root.Name()) - hostPath; len(resolved) > most {
+		return u.refuse(entry, "its path of %d bytes is too long: %d are left below the image's directory", len(resolved), most)
+	}
 	return nil
 }
 
@@ -380,13 +401,30 @@ func (u *unpacker) setAttributes(h *tar.Header, base string) error {
 		if !ok || !kept(name) {
 			continue
 		}
+		if err := u.budget.take(int64(len(value))); err != nil {
+			return &tooLarge{err.Error()}
+		}
 		// Through the open directory, so that no link is followed on the way.
 		err := sysx.LSetxattr(u.inParent(base), name, []byte(value), 0)
-		if err != nil && !(errors.Is(err, errors.ErrUnsupported) && strings.HasPrefix(name, "user.")) {
-			return fmt.Errorf("set %s: %w", name, err)
+		isImpossible := errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission)
+		if err != nil && !(isImpossible && strings.HasPrefix(name, "user.")) {
+			return u.attributeFailed(h.Name, name, len(value), err)
 		}
 	}
 	return nil
+}
+
+// attributeFailed tells an attribute that cannot be stored from a full disk. To ext4, one
+// that is too long is a lack of space, too.
+func (u *unpacker) attributeFailed(entry, name string, length int, err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		const enough = 1 << 20 // the kernel takes 64 KiB
+		if disk, derr := filesystem.At(u.root.Name()); derr != nil || disk.Free < enough {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+		err = errors.New("too long for the file system")
+	}
+	return u.refuse(entry, "its extended attribute %q of %d bytes cannot be stored here: %s", name, length, err)
 }
 
 // clearWay removes what stands where the entry goes, except a directory that
@@ -417,16 +455,14 @@ func (u *unpacker) clearWay(h *tar.Header, base string) error {
 
 // whiteout applies a removal mark (OCI image layer specification, "Whiteouts"):
 // it hides what lower layers have, never what its own layer brings, wherever
-// in the layer it stands.
+// in the layer it stands. The directory that it stands in becomes the layer's, as in
+// engines.
 func (u *unpacker) whiteout(entry, dir, base string) error {
-	resolved, err := u.resolve(entry, dir, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing below to hide
-	}
+	u.leaveParent() // it may be removed
+	resolved, err := u.resolve(entry, dir, true)
 	if err != nil {
 		return err
 	}
-	u.leaveParent() // it may be removed
 	if base == whiteoutOpaque {
 		return u.removeLower(resolved, true)
 	}
@@ -453,9 +489,10 @@ func (u *unpacker) removeLower(at string, contentOnly bool) error {
 	if !u.fresh[at] && !contentOnly && !u.shelter[at] {
 		return u.root.RemoveAll(at)
 	}
-	if !info.IsDir() {
+	if !info.IsDir() || u.cleared[at] {
 		return nil
 	}
+	u.cleared[at] = true
 	names, err := readNames(u.root, at)
 	if err != nil {
 		return err
@@ -528,6 +565,10 @@ func (u *unpacker) inParent(base string) string {
 // path without links. Missing directories are made where make is set, but
 // never behind a link: a link that leads to where the archive has nothing was
 // meant for the host.
+//
+// A foreign layer's names lead through its own links alone. What lower layers have in
+// the way and is no directory gives place to one: engines unpack each layer by itself,
+// and lay it over the others.
 func (u *unpacker) resolve(entry, dir string, make bool) (string, error) {
 	at := "."
 	rest := strings.Split(dir, "/")
@@ -547,14 +588,14 @@ func (u *unpacker) resolve(entry, dir string, make bool) (string, error) {
 		}
 		step := path.Join(at, next)
 		info, err := u.root.Lstat(step)
+		hides := make && err == nil && u.trust == foreign && !info.IsDir() && !u.fresh[step]
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && through != "":
 			return "", u.refuse(entry, "written through %q, a link to what is not in the root", through)
-		case errors.Is(err, fs.ErrNotExist) && make:
-			if err := makeDirectory(u.root, step); err != nil {
+		case errors.Is(err, fs.ErrNotExist) && make, hides:
+			if err := u.makeParent(entry, step, hides); err != nil {
 				return "", err
 			}
-			u.mark(step)
 		case err != nil:
 			return "", err
 		case info.Mode()&fs.ModeSymlink != 0:
@@ -577,6 +618,24 @@ func (u *unpacker) resolve(entry, dir string, make bool) (string, error) {
 		at = step
 	}
 	return at, nil
+}
+
+// makeParent makes a directory that no entry brings. It counts as one: a name may need
+// hundreds.
+func (u *unpacker) makeParent(entry, at string, hides bool) error {
+	if err := u.budget.entry(at); err != nil {
+		return u.refuse(entry, "%s", err)
+	}
+	if err := u.fits(entry, at); err != nil {
+		return err
+	}
+	if hides {
+		if err := u.root.Remove(at); err != nil {
+			return err
+		}
+	}
+	u.mark(at)
+	return makeDirectory(u.root, at)
 }
 
 // makeDirectory makes a directory that everyone may read, whatever the umask.

@@ -72,6 +72,8 @@ func tree(t testing.TB, root string) []string {
 	return out
 }
 
+// What is expected where a later layer names something below a link, and below what is no
+// directory, is what Docker's overlay2 makes of the same layers.
 func TestLayersUponLayers(t *testing.T) {
 	type layer = []*tar.Header
 	for _, c := range []struct {
@@ -83,13 +85,14 @@ func TestLayersUponLayers(t *testing.T) {
 		{"the same layer twice", []layer{{dir("d"), file("d/a", "1")}, {dir("d"), file("d/a", "1")}}, []string{"d/", "d/a=1"}},
 		{"removal", []layer{{dir("d"), file("d/a", "1"), file("d/b", "1")}, {file("d/.wh.a", "")}}, []string{"d/", "d/b=1"}},
 		{"removal of a directory", []layer{{dir("d"), file("d/a", "1")}, {file(".wh.d", "")}}, nil},
-		{"removal of what is not there", []layer{{file("a", "1")}, {file("no/.wh.x", ""), file(".wh.y", "")}}, []string{"a=1"}},
+		{"removal of what is not there", []layer{{file("a", "1")}, {file("no/.wh.x", ""), file(".wh.y", "")}}, []string{"a=1", "no/"}},
 		{"a removal hides lower layers only, before", []layer{{file("a", "1")}, {file(".wh.a", ""), file("a", "2")}}, []string{"a=2"}},
 		{"a removal hides lower layers only, after", []layer{{file("a", "1")}, {file("a", "2"), file(".wh.a", "")}}, []string{"a=2"}},
 		{"removal of a directory that its layer fills anew", []layer{{dir("d"), file("d/old", "1")}, {file("d/new", "2"), file(".wh.d", "")}}, []string{"d/", "d/new=2"}},
 		{"opaque", []layer{{dir("d"), file("d/a", "1"), dir("d/s"), file("d/s/b", "1")}, {dir("d"), file("d/.wh..wh..opq", ""), file("d/c", "2")}}, []string{"d/", "d/c=2"}},
 		{"opaque, after its layer's own", []layer{{dir("d"), file("d/a", "1"), dir("d/s"), file("d/s/b", "1")}, {dir("d"), dir("d/s"), file("d/s/c", "2"), file("d/.wh..wh..opq", "")}}, []string{"d/", "d/s/", "d/s/c=2"}},
 		{"opaque in the first layer", []layer{{dir("d"), file("d/.wh..wh..opq", ""), file("d/a", "1")}}, []string{"d/", "d/a=1"}},
+		{"opaque twice", []layer{{dir("d"), file("d/a", "1")}, {file("d/.wh..wh..opq", ""), file("d/b", "2"), file("d/.wh..wh..opq", ""), file(".wh.d", "")}}, []string{"d/", "d/b=2"}},
 		{"opaque root", []layer{{file("a", "1")}, {file(".wh..wh..opq", ""), file("b", "2")}}, []string{"b=2"}},
 		{"a third layer brings back", []layer{{file("a", "1")}, {file(".wh.a", "")}, {file("a", "3")}}, []string{"a=3"}},
 		{"aufs bookkeeping", []layer{{file(".wh..wh.plnk", ""), file("a", "1")}}, []string{"a=1"}},
@@ -98,12 +101,21 @@ func TestLayersUponLayers(t *testing.T) {
 		{"directory over link", []layer{{dir("r"), file("r/x", "1"), symlink("l", "r")}, {dir("l"), file("l/y", "2")}}, []string{"l/", "l/y=2", "r/", "r/x=1"}},
 		{"link over directory", []layer{{dir("a"), file("a/b", "1")}, {symlink("a", "elsewhere")}}, []string{"a -> elsewhere"}},
 		{"file over link leaves the target", []layer{{file("t", "1"), symlink("l", "t")}, {file("l", "2")}}, []string{"l=2", "t=1"}},
-		{"through a relative link", []layer{{dir("usr/lib"), symlink("lib", "usr/lib")}, {file("lib/x", "2")}}, []string{"lib -> usr/lib", "usr/", "usr/lib/", "usr/lib/x=2"}},
-		{"through an absolute link, as a program inside sees it", []layer{{dir("run"), symlink("var/run", "/run")}, {file("var/run/x", "2")}}, []string{"run/", "run/x=2", "var/", "var/run -> /run"}},
+		{"through its own link", []layer{{dir("usr/lib"), symlink("lib", "usr/lib"), file("lib/x", "2")}}, []string{"lib -> usr/lib", "usr/", "usr/lib/", "usr/lib/x=2"}},
+		{"through its own absolute link, as a program inside sees it", []layer{{dir("run"), symlink("var/run", "/run"), file("var/run/x", "2")}}, []string{"run/", "run/x=2", "var/", "var/run -> /run"}},
+		{"a directory in place of a lower link", []layer{{dir("usr/lib"), symlink("lib", "usr/lib")}, {file("lib/x", "2")}}, []string{"lib/", "lib/x=2", "usr/", "usr/lib/"}},
+		{"a directory in place of a lower link out", []layer{{symlink("l", "/etc")}, {file("l/x", "2")}}, []string{"l/", "l/x=2"}},
+		{"a directory in place of a lower file", []layer{{file("f", "1")}, {file("f/x", "2")}}, []string{"f/", "f/x=2"}},
+		{"through its own link to a lower one", []layer{{dir("run"), symlink("r", "run")}, {symlink("own", "r"), file("own/x", "2")}}, []string{"own -> r", "r/", "r/x=2", "run/"}},
 		{"through a link upwards within", []layer{{dir("a/b"), dir("c"), symlink("a/b/l", "../../c"), file("a/b/l/x", "1")}}, []string{"a/", "a/b/", "a/b/l -> ../../c", "c/", "c/x=1"}},
-		{"removal through a link", []layer{{dir("run"), file("run/x", "1"), symlink("r", "run")}, {file("r/.wh.x", "")}}, []string{"r -> run", "run/"}},
+		{"removal below a lower link", []layer{{dir("run"), file("run/x", "1"), symlink("r", "run")}, {file("r/.wh.x", "")}}, []string{"r/", "run/", "run/x=1"}},
+		{"opaque below a lower link", []layer{{dir("run"), file("run/x", "1"), symlink("r", "/run")}, {file("r/.wh..wh..opq", ""), dir("r"), file("r/y", "2")}}, []string{"r/", "r/y=2", "run/", "run/x=1"}},
+		{"opaque below a lower link, further down", []layer{{dir("run/d"), file("run/d/x", "1"), symlink("r", "run")}, {file("r/d/.wh..wh..opq", "")}}, []string{"r/", "r/d/", "run/", "run/d/", "run/d/x=1"}},
+		{"removal of a lower link", []layer{{dir("run"), file("run/x", "1"), symlink("r", "run")}, {file(".wh.r", "")}}, []string{"run/", "run/x=1"}},
+		{"removal through its own link", []layer{{dir("run"), file("run/x", "1")}, {symlink("r", "run"), file("r/.wh.x", "")}}, []string{"r -> run", "run/"}},
 		{"absolute link as such", []layer{{symlink("l", "/etc/passwd")}}, []string{"l -> /etc/passwd"}},
 		{"names with a dot", []layer{{dir("./"), dir("./d/"), file("./d/a", "1")}}, []string{"d/", "d/a=1"}},
+		{"absolute names", []layer{{dir("/"), file("/opt/a", "1"), hardlink("/opt/b", "/opt/a")}, {file("/opt/.wh.a", "")}}, []string{"opt/", "opt/b=1"}},
 		{"directories that no entry makes", []layer{{file("a/b/c", "1")}}, []string{"a/", "a/b/", "a/b/c=1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,6 +147,7 @@ func TestModesOwnersAndKinds(t *testing.T) {
 		&tar.Header{Typeflag: tar.TypeFifo, Name: "pipe", Mode: 0o640, Uid: 5},
 		&tar.Header{Typeflag: tar.TypeReg, Name: "secret", Mode: 0o000, Uid: 70000},
 		hardlink("su2", "su"),
+		&tar.Header{Typeflag: tar.TypeChar, Name: "/dev/null", Mode: 0o666, Devmajor: 1, Devminor: 3},
 		withCapability,
 	))
 	if err != nil {
@@ -151,6 +164,7 @@ func TestModesOwnersAndKinds(t *testing.T) {
 		{"tmp", fs.ModeDir | fs.ModeSticky | 0o777, 1000, 1001, 0},
 		{"pipe", fs.ModeNamedPipe | 0o640, 5, 0, 1},
 		{"secret", 0, 70000, 0, 1},
+		{"dev/null", fs.ModeDevice | fs.ModeCharDevice | 0o666, 0, 0, 1},
 	} {
 		info, err := os.Lstat(filepath.Join(root, c.name))
 		if err != nil {
@@ -182,6 +196,42 @@ func TestPackagesKeepDirectoryLinks(t *testing.T) {
 	want := []string{".wh.name=an ordinary file", "lib -> usr/lib", "usr/", "usr/lib/", "usr/lib/libx.so=x"}
 	if got := tree(t, root); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A link makes a short name lead deep, and the host opens whole paths.
+func TestPathsThatLinksMakeLong(t *testing.T) {
+	for _, c := range []struct {
+		part        string
+		below, more int
+		reason      string
+	}{
+		{"d/", 200, 100, "lands deeper"},
+		{strings.Repeat("n", 250) + "/", 10, 10, "too long"},
+	} {
+		deep := strings.Repeat(c.part, c.below)
+		entries := []*tar.Header{dir(deep), symlink("l", deep)}
+		for i := range c.more {
+			entries = append(entries, dir("l/"+strings.Repeat(c.part, i+1)))
+		}
+		_, err := unpackLayers(t, foreign, makeTar(t, entries...))
+		var refused *Refused
+		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, c.reason) {
+			t.Errorf("%d of %d bytes: %v, want a refusal with %q", c.below+c.more, len(c.part), err, c.reason)
+		}
+	}
+}
+
+// An attribute that a file system has no room for is no full disk.
+func TestAttributesThatDoNotFit(t *testing.T) {
+	for _, length := range []int{1000, 30_000, 65_536} {
+		h := file("f", "")
+		h.PAXRecords = map[string]string{xattrRecord + "user.a": strings.Repeat("v", length)}
+		_, err := unpackLayers(t, foreign, makeTar(t, h))
+		var refused *Refused
+		if err != nil && (!errors.As(err, &refused) || !strings.Contains(refused.Reason, `"user.a"`)) {
+			t.Errorf("%d bytes: %v, want them stored, or a refusal", length, err)
+		}
 	}
 }
 
@@ -264,12 +314,17 @@ func FuzzLayer(f *testing.F) {
 	for _, headers := range [][]*tar.Header{
 		{dir("d"), file("d/a", "1"), hardlink("h", "d/a"), symlink("l", "d"), file("l/b", "2")},
 		{symlink("l", "/tmp"), file("l/x", "1")},
+		{symlink("d", "/tmp"), dir("t"), file("t/x", "1"), symlink("l", "t")},
 		{file("../x", "1")},
 		{dir("d"), file("d/.wh..wh..opq", ""), file(".wh.d", "")},
 		{typed(tar.TypeFifo, "p"), typed(tar.TypeChar, "c")},
 		{symlink("a", "b"), symlink("b", "../c"), file("a/x", "1")},
 	} {
 		f.Add(makeTar(f, headers...), makeTar(f, file("d/l/x", "later")))
+		f.Add(makeTar(f, headers...), makeTar(f, file("d/.wh..wh..opq", ""), file("l/.wh.x", "")))
+	}
+	for _, format := range sparseFormats {
+		f.Add(sparseTar(f, 1<<19, format...), []byte{})
 	}
 	limits := DefaultLimits
 	limits.Bytes, limits.Entries = 1<<20, 200
@@ -301,7 +356,7 @@ func FuzzLayer(f *testing.F) {
 			t.Fatalf("outside the root: %v", names)
 		}
 		err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type()&fs.ModeDevice != 0 {
+			if err == nil && d.Type()&fs.ModeDevice != 0 && filepath.Dir(p) != filepath.Join(root, "dev") {
 				err = fmt.Errorf("device node %s", p)
 			}
 			return err
