@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -39,50 +40,53 @@ func refuseClimbingLinks(ctx context.Context, source, dir string) error {
 		if err != nil {
 			return err
 		}
-		if leadsAbove(root, path.Dir(name), target) {
-			return &Refused{Archive: source, Entry: name, Reason: fmt.Sprintf("a link out of the root, to %q", target)}
+		above, err := leadsAbove(root, path.Dir(name), target)
+		if err == nil && above {
+			err = &Refused{Archive: source, Entry: name, Reason: fmt.Sprintf("a link out of the root, to %q", target)}
 		}
-		return nil
+		return err
 	})
 }
 
 // leadsAbove follows target from dir, which is free of links, as the kernel
 // does for who reads the tree from the host, and tells whether the way leads
 // above the root. Where the kernel would stop, the way ends.
-func leadsAbove(root *os.Root, dir, target string) bool {
+func leadsAbove(root *os.Root, dir, target string) (bool, error) {
+	w := walk{root: root}
+	defer w.top()
+	rest := slices.Concat(strings.Split(dir, "/"), strings.Split(target, "/"))
 	if path.IsAbs(target) {
-		return false
+		return false, nil
 	}
-	at, rest, followed := dir, strings.Split(target, "/"), 1
-	for len(rest) > 0 {
+	for followed := 1; len(rest) > 0; {
 		next := rest[0]
 		rest = rest[1:]
 		switch next {
 		case "", ".":
 			continue
 		case "..":
-			if at == "." {
-				return true
+			if !w.up() {
+				return true, nil
 			}
-			at = path.Dir(at)
 			continue
 		}
-		step := path.Join(at, next)
-		info, err := root.Lstat(step)
+		info, err := w.dir().Lstat(next)
 		switch {
 		case err != nil:
-			return false // nothing there
+			return false, nil // nothing there
 		case info.IsDir():
-			at = step
+			if err := w.down(next); err != nil {
+				return false, err
+			}
 		case info.Mode()&fs.ModeSymlink == 0:
-			return false // nothing lies below a file
+			return false, nil // nothing lies below a file
 		default:
-			target, err := root.Readlink(step)
+			target, err := w.dir().Readlink(next)
 			if followed++; err != nil || followed > mostLinks || path.IsAbs(target) {
-				return false
+				return false, nil
 			}
 			rest = append(strings.Split(target, "/"), rest...)
 		}
 	}
-	return false
+	return false, nil
 }

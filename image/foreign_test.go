@@ -340,6 +340,7 @@ func TestHostileLayersAreRefused(t *testing.T) {
 		{"through an absolute link, later layer", [][]*tar.Header{{symlink("k", outside)}, {symlink("l", outside), file("l/evil", "x")}}, "l/evil", "link"},
 		{"directory through a link", [][]*tar.Header{{symlink("l", outside), dir("l/sub/")}}, "l/sub/", "link"},
 		{"link through a link", [][]*tar.Header{{symlink("l", outside), symlink("l/evil", "x")}}, "l/evil", "link"},
+		{"through a link to what no name can be", [][]*tar.Header{{symlink("l", strings.Repeat("n", 300)), file("l/evil", "x")}}, "l/evil", "link"},
 		{"through a chain of links", [][]*tar.Header{{symlink("a", "b"), symlink("b", outside), file("a/evil", "x")}}, "a/evil", "link"},
 		{"through a link to itself", [][]*tar.Header{{symlink("a", "a"), file("a/evil", "x")}}, "a/evil", "links"},
 		{"relative link out", [][]*tar.Header{{symlink("a/l", "../../../evil")}}, "a/l", "out of the root"},

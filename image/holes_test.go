@@ -3,10 +3,12 @@ package image
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,7 +75,7 @@ func onDisk(t testing.TB, dir string) int64 {
 // Holes stay holes: in the root, in the archive for engines, and wherever the root is
 // copied or sent to.
 func TestHolesStayHoles(t *testing.T) {
-	const length, most = 64 << 20, 1 << 20
+	const length, most = 16 << 20, 1 << 20
 	digest := ""
 	for _, format := range sparseFormats {
 		s := openTestStore(t)
@@ -119,6 +121,27 @@ func TestHolesStayHoles(t *testing.T) {
 	}
 	if used := onDisk(t, there.dir); used > most {
 		t.Errorf("sent: the store takes %d bytes", used)
+	}
+}
+
+// A sparse file whose map is too short for its data is refused, like all that is broken.
+func TestSparseMapThatIsWrong(t *testing.T) {
+	broken := sparseTar(t, 1<<20, sparseFormats[0]...)
+	stored, err := strconv.ParseInt(strings.Trim(string(broken[124:136]), "\x00 "), 8, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(broken[124:], fmt.Sprintf("%011o", stored+512))
+	copy(broken[148:], "        ")
+	sum := 0
+	for _, b := range broken[:512] {
+		sum += int(b)
+	}
+	copy(broken[148:], fmt.Sprintf("%06o\x00 ", sum))
+	_, err = unpackLayers(t, foreign, broken)
+	var refused *Refused
+	if !errors.As(err, &refused) || refused.Entry != "sparse" {
+		t.Errorf("%v, want a refusal of its entry", err)
 	}
 }
 

@@ -151,6 +151,8 @@ func (u *unpacker) explain(name string, err error) error {
 		return err
 	case errors.As(err, &large):
 		return u.refuse(name, "%s", large.reason)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return u.refuse(name, "the archive ends in the middle of it")
 	case errors.Is(err, tar.ErrHeader), errors.As(err, &source):
@@ -330,7 +332,7 @@ func (u *unpacker) copy(out io.Writer, content io.Reader) error {
 			return nil
 		}
 		if rerr != nil {
-			return rerr
+			return &sourceError{rerr}
 		}
 	}
 }
@@ -570,7 +572,8 @@ func (u *unpacker) inParent(base string) string {
 // the way and is no directory gives place to one: engines unpack each layer by itself,
 // and lay it over the others.
 func (u *unpacker) resolve(entry, dir string, make bool) (string, error) {
-	at := "."
+	w := walk{root: u.root}
+	defer w.top()
 	rest := strings.Split(dir, "/")
 	followed, through := 0, ""
 	for len(rest) > 0 {
@@ -580,20 +583,19 @@ func (u *unpacker) resolve(entry, dir string, make bool) (string, error) {
 		case "", ".":
 			continue
 		case "..":
-			if at == "." {
+			if !w.up() {
 				return "", u.refuse(entry, "written through %q, a link out of the root", through)
 			}
-			at = path.Dir(at)
 			continue
 		}
-		step := path.Join(at, next)
-		info, err := u.root.Lstat(step)
+		step := path.Join(w.at(), next)
+		info, err := w.dir().Lstat(next)
 		hides := make && err == nil && u.trust == foreign && !info.IsDir() && !u.fresh[step]
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && through != "":
+		case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENAMETOOLONG)) && through != "":
 			return "", u.refuse(entry, "written through %q, a link to what is not in the root", through)
 		case errors.Is(err, fs.ErrNotExist) && make, hides:
-			if err := u.makeParent(entry, step, hides); err != nil {
+			if err := u.makeParent(entry, w.dir(), step, hides); err != nil {
 				return "", err
 			}
 		case err != nil:
@@ -602,40 +604,43 @@ func (u *unpacker) resolve(entry, dir string, make bool) (string, error) {
 			if followed++; followed > mostLinks {
 				return "", u.refuse(entry, "written through more than %d links", mostLinks)
 			}
-			target, err := u.root.Readlink(step)
+			target, err := w.dir().Readlink(next)
 			if err != nil {
 				return "", err
 			}
 			through = step
 			if path.IsAbs(target) {
-				at = "."
+				w.top()
 			}
 			rest = append(strings.Split(target, "/"), rest...)
 			continue
 		case !info.IsDir():
 			return "", u.refuse(entry, "%q above it is not a directory", step)
 		}
-		at = step
+		if err := w.down(next); err != nil {
+			return "", err
+		}
 	}
-	return at, nil
+	return w.at(), nil
 }
 
 // makeParent makes a directory that no entry brings. It counts as one: a name may need
 // hundreds.
-func (u *unpacker) makeParent(entry, at string, hides bool) error {
+func (u *unpacker) makeParent(entry string, in *os.Root, at string, hides bool) error {
 	if err := u.budget.entry(at); err != nil {
 		return u.refuse(entry, "%s", err)
 	}
 	if err := u.fits(entry, at); err != nil {
 		return err
 	}
+	name := path.Base(at)
 	if hides {
-		if err := u.root.Remove(at); err != nil {
+		if err := in.Remove(name); err != nil {
 			return err
 		}
 	}
 	u.mark(at)
-	return makeDirectory(u.root, at)
+	return makeDirectory(in, name)
 }
 
 // makeDirectory makes a directory that everyone may read, whatever the umask.
