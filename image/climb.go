@@ -52,12 +52,12 @@ func refuseClimbingLinks(ctx context.Context, source, dir string) error {
 // does for who reads the tree from the host, and tells whether the way leads
 // above the root. Where the kernel would stop, the way ends.
 func leadsAbove(root *os.Root, dir, target string) (bool, error) {
-	w := walk{root: root}
-	defer w.top()
-	rest := slices.Concat(strings.Split(dir, "/"), strings.Split(target, "/"))
 	if path.IsAbs(target) {
 		return false, nil
 	}
+	w := walk{root: root}
+	defer w.top()
+	rest := slices.Concat(strings.Split(dir, "/"), strings.Split(target, "/"))
 	for followed := 1; len(rest) > 0; {
 		next := rest[0]
 		rest = rest[1:]

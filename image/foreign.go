@@ -105,11 +105,11 @@ func (s *Store) spool(ctx context.Context, w *work, source string, r io.Reader) 
 	defer f.Close()
 	unpacked, done, err := plain(contextReader{ctx, r}, s.Limits)
 	if err != nil {
-		return Image{}, refusal(ctx, source, err)
+		return Image{}, refusal(ctx, source, "", err)
 	}
 	defer done()
 	if _, err := io.Copy(f, sourceReader{unpacked}); err != nil {
-		return Image{}, refusal(ctx, source, err)
+		return Image{}, refusal(ctx, source, "", err)
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return Image{}, err
@@ -149,15 +149,15 @@ func (c contextReader) Read(p []byte) (int, error) {
 
 // refusal turns a failure to read a source into an answer; an end by the user
 // and a full disk stay what they are.
-func refusal(ctx context.Context, source string, err error) error {
+func refusal(ctx context.Context, source, entry string, err error) error {
 	var refused *Refused
 	switch {
 	case errors.As(err, &refused), ctx.Err() != nil, diskFull(err):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &Refused{Archive: source, Reason: "cut off"}
+		return &Refused{Archive: source, Entry: entry, Reason: "cut off"}
 	}
-	return &Refused{Archive: source, Reason: err.Error()}
+	return &Refused{Archive: source, Entry: entry, Reason: err.Error()}
 }
 
 func (s *Store) untar(ctx context.Context, w *work, source string, f *os.File) (Image, error) {
@@ -178,6 +178,9 @@ func (s *Store) unbundle(ctx context.Context, w *work, source string, b bundle) 
 	}
 	if d.name == "" {
 		d.name = sourceName(source)
+	}
+	if len(d.name) > longestPath {
+		return Image{}, r.refuse("", "its name has %d bytes, more than %d", len(d.name), longestPath)
 	}
 	u, err := newUnpacker(source, w.root, &budget{Limits: s.Limits}, foreign)
 	if err != nil {
@@ -248,10 +251,10 @@ func unpackLayer(ctx context.Context, u *unpacker, b bundle, l layerPart, limits
 	}
 	// What lies behind a tar's end belongs to the digests.
 	if _, err := io.Copy(io.Discard, content); err != nil {
-		return refusal(ctx, u.source, err)
+		return refusal(ctx, u.source, l.name, fmt.Errorf("what follows its files cannot be read: %w", err))
 	}
 	if _, err := io.Copy(io.Discard, packed); err != nil {
-		return refusal(ctx, u.source, err)
+		return refusal(ctx, u.source, l.name, fmt.Errorf("what follows its files cannot be read: %w", err))
 	}
 	if l.digest != "" {
 		if err := checkSum(u, l.name, packedSum, l.digest); err != nil {

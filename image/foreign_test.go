@@ -510,6 +510,8 @@ func TestBrokenArchivesAreRefused(t *testing.T) {
 		{"no layers", makeTar(t, part("c.json", configFor(t)), manifest("c.json")), "without layers"},
 		{"another architecture", makeTar(t, file("c.json", `{"os":"linux","architecture":"pdp11"}`), manifest("c.json", "l")), "pdp11"},
 		{"garbage behind the layer", dockerArchive(t, append(bytes.Clone(layer[:600]), "garbage"...)), ""},
+		{"garbage behind a compressed layer", layoutTar(t, ociLayout(t, func(b []byte) []byte { return append(gz(b), "garbage, and more of it"...) }, layer)), "what follows its files"},
+		{"endless name", makeTar(t, part("c.json", config), file("manifest.json", `[{"Config":"c.json","Layers":["l"],"RepoTags":["`+strings.Repeat("a", 5000)+`"]}]`)), "5000 bytes"},
 		{"layout blob damaged", layout(func(f map[string][]byte) {
 			name := blob(f, gzipMagic)
 			f[name] = flipped(f[name], len(f[name])-30)
