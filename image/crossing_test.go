@@ -78,6 +78,21 @@ func TestAnImageArrivesAsItLeft(t *testing.T) {
 	}
 }
 
+// Engines do not show what is called like a removal mark, and a root that has it says so.
+func TestNamesLikeRemovalMarks(t *testing.T) {
+	root := furnished(t)
+	img, err := openTestStore(t).FromRootfs(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(img.Warnings) != 1 || !strings.Contains(img.Warnings[0], `1 of its names begin with .wh. (".wh.odd")`) {
+		t.Errorf("warned of %q", img.Warnings)
+	}
+	if _, err := os.Stat(filepath.Join(img.Root, ".wh.odd")); err != nil {
+		t.Error(err)
+	}
+}
+
 // What is not what it is said to be, or does not come whole, is refused, and nothing of
 // it is kept.
 func TestAnImageThatIsNotWhatItIsSaidToBe(t *testing.T) {

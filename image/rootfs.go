@@ -41,10 +41,19 @@ func (s *Store) fromRootfs(ctx context.Context, dir string) (Image, error) {
 	}
 	defer w.end()
 	s.progress("copying " + real)
-	if err := copyTree(ctx, real, w.root, s.Limits); err != nil {
+	u, err := newUnpacker(real, w.root, &budget{Limits: s.Limits}, copied)
+	if err != nil {
 		return Image{}, err
 	}
-	return s.adopt(ctx, w, real, Image{Name: filepath.Base(real)})
+	defer u.close()
+	if err := copyTree(ctx, real, u); err != nil {
+		return Image{}, err
+	}
+	img := Image{Name: filepath.Base(real)}
+	if n := len(u.likeMarks); n > 0 {
+		img.Warnings = []string{fmt.Sprintf("%d of its names begin with %s (%q): engines take them for removal marks and do not show them", n, whiteout, u.likeMarks[0])}
+	}
+	return s.adopt(ctx, w, real, img)
 }
 
 // refuseLive refuses directories that are no root file system at rest.
@@ -106,14 +115,9 @@ func device(info fs.FileInfo) uint64 {
 
 // copyTree copies a tree through the same form and the same checks
 // that archives pass.
-func copyTree(ctx context.Context, from, to string, limits Limits) error {
+func copyTree(ctx context.Context, from string, u *unpacker) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	u, err := newUnpacker(from, to, &budget{Limits: limits}, copied)
-	if err != nil {
-		return err
-	}
-	defer u.close()
 	r, w := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
@@ -121,7 +125,7 @@ func copyTree(ctx context.Context, from, to string, limits Limits) error {
 		_ = w.CloseWithError(err) // EOF where it is nil
 		written <- err
 	}()
-	err = u.layer(ctx, r)
+	err := u.layer(ctx, r)
 	_ = r.CloseWithError(errStopped) // the writer need not go on
 	if werr := <-written; werr != nil && !errors.Is(werr, errStopped) {
 		return werr // the cause of what the reader saw

@@ -38,6 +38,7 @@ type unpacker struct {
 	parentName string   // as the archive named it
 	parentPath string   // resolved
 	buf        []byte
+	likeMarks  []string        // names that engines take for removal marks, and this tree does not
 	fresh      map[string]bool // resolved paths that the present layer wrote
 	shelter    map[string]bool // directories above those
 	cleared    map[string]bool // directories in which nothing of lower layers is left
@@ -223,6 +224,9 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 
 	if u.trust == foreign && strings.HasPrefix(base, whiteout) {
 		return u.whiteout(h.Name, dir, base)
+	}
+	if strings.HasPrefix(base, whiteout) {
+		u.likeMarks = append(u.likeMarks, name)
 	}
 	if err := u.enterParent(h.Name, dir); err != nil {
 		return err
