@@ -102,7 +102,8 @@ func openTarFile(ctx context.Context, source string, file *os.File, limits Limit
 			return nil, refuse(h.Name, "stands twice")
 		}
 		if declaresHoles(h) {
-			return nil, refuse(h.Name, "stored as a sparse file, which is not read in place: pack the archive without --sparse (-S)")
+			return nil, refuse(h.Name,
+				"stored as a sparse file, which is not read in place: pack the archive without --sparse (-S)")
 		}
 		switch h.Typeflag {
 		case tar.TypeReg:

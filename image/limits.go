@@ -85,7 +85,8 @@ func (g *guard) Read(p []byte) (int, error) {
 	n, err := g.unpacked.Read(p)
 	g.n += int64(n)
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
-		return n, &tooLarge{fmt.Sprintf("compressed by zstd with a window of more than %d MiB: compress it again without --long", largestWindow>>20)}
+		return n, &tooLarge{fmt.Sprintf("its zstd window is larger than %d MiB: compress it again without --long",
+			largestWindow>>20)}
 	}
 	// Headers and padding come on top of the content, a header and a half an entry.
 	if most := g.limits.Bytes + int64(g.limits.Entries)*1024; g.n > most {

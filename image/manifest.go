@@ -106,7 +106,8 @@ func (r *reader) docker() (description, error) {
 			}
 			names = append(names, name)
 		}
-		return description{}, r.refuse(dockerManifest, "holds %d images (%s): save the one that is meant", len(manifest), shortList(names))
+		return description{}, r.refuse(dockerManifest, "holds %d images (%s): save the one that is meant",
+			len(manifest), shortList(names))
 	}
 	m := manifest[0]
 	if m.Config == "" {
@@ -172,7 +173,8 @@ func (r *reader) oci() (description, error) {
 		for _, c := range l.found {
 			names = append(names, c.String())
 		}
-		return description{}, r.refuse(ociIndex, "holds %d images for linux/%s (%s): copy out the one that is meant", len(l.found), r.arch, shortList(names))
+		return description{}, r.refuse(ociIndex, "holds %d images for linux/%s (%s): copy out the one that is meant",
+			len(l.found), r.arch, shortList(names))
 	}
 	return r.ociManifest(l.found[0])
 }
@@ -320,7 +322,8 @@ func (r *reader) configured(name string, data []byte, parts []layerPart) (descri
 		return description{}, err
 	}
 	if c.OS != "" && c.OS != "linux" || c.Architecture != "" && c.Architecture != r.arch {
-		return description{}, r.refuse(name, "an image for %s, and this host is linux/%s", platformName(c.OS, c.Architecture, c.Variant), r.arch)
+		return description{}, r.refuse(name, "an image for %s, and this host is linux/%s",
+			platformName(c.OS, c.Architecture, c.Variant), r.arch)
 	}
 	if len(parts) == 0 {
 		return description{}, r.refuse(name, "an image without layers")

@@ -51,7 +51,8 @@ func (s *Store) fromRootfs(ctx context.Context, dir string) (Image, error) {
 	}
 	img := Image{Name: filepath.Base(real)}
 	if n := len(u.likeMarks); n > 0 {
-		img.Warnings = []string{fmt.Sprintf("%d of its names begin with %s (%q): engines take them for removal marks and do not show them", n, whiteout, u.likeMarks[0])}
+		img.Warnings = []string{fmt.Sprintf("%d of its names begin with %s (%q): engines take these for removal marks",
+			n, whiteout, u.likeMarks[0])}
 	}
 	return s.adopt(ctx, w, real, img)
 }

@@ -251,7 +251,8 @@ func (u *unpacker) fits(entry, resolved string) error {
 		return u.refuse(entry, "it lands deeper than %d directories", u.budget.Depth)
 	}
 	if most := longestPath - len(u.root.Name()) - hostPath; len(resolved) > most {
-		return u.refuse(entry, "its path of %d bytes is too long: %d are left below the image's directory", len(resolved), most)
+		return u.refuse(entry, "its path of %d bytes is too long: %d are left below the image's directory",
+			len(resolved), most)
 	}
 	return nil
 }
