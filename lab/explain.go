@@ -118,7 +118,8 @@ func (r *runner) unexplainable(ctx context.Context, groups []Group) string {
 // answer that the run has.
 func (r *runner) measureExplanation(ctx context.Context) error {
 	err := r.measure(ctx)
-	if err == nil || ctx.Err() != nil || errors.Is(err, platform.ErrGone) {
+	var out *OutOfBudget
+	if err == nil || ctx.Err() != nil && !errors.As(err, &out) || errors.Is(err, platform.ErrGone) {
 		return err
 	}
 	r.lab.tell(Event{Kind: Warned, Text: "the cost is not explained: " + firstLine(err.Error())})

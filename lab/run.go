@@ -342,13 +342,16 @@ func (r *runner) carryOut(ctx context.Context, begin func() error) (record.Run, 
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
 	go guard(guarded, every.C, hostMemory, cancel)
-	err := r.measureAll(guarded)
+	bounded, release := r.design.bounded(guarded)
+	defer release()
+	err := r.measureAll(bounded)
 	status, reason := record.Complete, ""
 	if err != nil {
 		reason = firstLine(err.Error())
 		status = record.Interrupted
 		// What was stopped from outside can be resumed, however early; what
 		// failed by itself before anything could be compared will fail again.
+		// A budget that was too short once will be again.
 		outside := errors.Is(err, platform.ErrGone) || guarded.Err() != nil
 		if !r.measuredAnything() && !outside {
 			status = record.Failed
@@ -692,6 +695,30 @@ func (r *runner) left() time.Duration {
 		return 0
 	}
 	return byBlocks
+}
+
+// Overrun is what a run may take beyond its budget, for what is under way then: a quarter
+// of it, and at least overrunLeast. What a budget plans fits into it, and what hangs does not.
+func Overrun(budget time.Duration) time.Duration { return max(budget/4, overrunLeast) }
+
+const overrunLeast = 30 * time.Second
+
+// OutOfBudget says that a run was cut short because something of it did not end.
+type OutOfBudget struct{ Budget, Overrun time.Duration }
+
+func (o *OutOfBudget) Error() string {
+	return fmt.Sprintf("it goes on %v after the budget of %v: give a larger --budget, or see why it does not end", o.Overrun, o.Budget)
+}
+
+// bounded ends all that a design measures when its budget and [Overrun] are over. The
+// warm-up and one block are let to end where they are expected to take longer.
+func (d Design) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.Plan.Budget == 0 {
+		return context.WithCancel(ctx)
+	}
+	limit := max(d.Plan.Budget, 2*d.Pass())
+	limit += Overrun(limit)
+	return context.WithTimeoutCause(ctx, limit, &OutOfBudget{d.Plan.Budget, limit - d.Plan.Budget})
 }
 
 // ErrStopped is the cause with which a caller cancels a run that its user stopped.
