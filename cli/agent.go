@@ -235,10 +235,10 @@ func (a *app) serveAgent(ctx context.Context, o agentOptions) error {
 		return err
 	}
 	o.places(dir)
-	serve := func(ctx context.Context, conn io.ReadWriteCloser) error { return a.serveClient(ctx, dir, conn) }
+	serve := func(ctx context.Context, conn io.ReadWriteCloser) error { return a.serveClient(ctx, dir, conn, 0) }
 	switch {
 	case o.stdio:
-		return serve(ctx, openStdio())
+		return a.serveClient(ctx, dir, openStdio(os.Stdin, os.Stdout), agent.HandshakeBound)
 	case o.channel != "":
 		return a.serveChannel(ctx, o.channel, serve)
 	}
@@ -345,7 +345,7 @@ func (a *app) serveChannel(ctx context.Context, path string, serve func(context.
 
 // serveClient serves one client. From its first use of a platform, or its first box, on it
 // has the host for itself; while another tare measures here, that is refused, and said.
-func (a *app) serveClient(ctx context.Context, dir string, conn io.ReadWriteCloser) (err error) {
+func (a *app) serveClient(ctx context.Context, dir string, conn io.ReadWriteCloser, patience time.Duration) (err error) {
 	var session *lab.Session
 	var opening sync.Mutex
 	open := func() (*lab.Session, error) {
@@ -360,7 +360,7 @@ func (a *app) serveClient(ctx context.Context, dir string, conn io.ReadWriteClos
 		}
 		return session, nil
 	}
-	server := &agent.Server{Version: versionText(), ImageDir: filepath.Join(dir, "images")}
+	server := &agent.Server{Version: versionText(), ImageDir: filepath.Join(dir, "images"), Patience: patience}
 	server.Platforms = func(name string) (platform.Platform, error) {
 		s, err := open()
 		if err != nil {
@@ -386,18 +386,26 @@ func (a *app) serveClient(ctx context.Context, dir string, conn io.ReadWriteClos
 	return err
 }
 
-// stdio is the standard streams as one. Reading goes through a pipe of this program's
-// own, since closing a descriptor that blocks ends no reading of it.
-type stdio struct{ *io.PipeReader }
-
-func openStdio() stdio {
-	read, write := io.Pipe()
-	go func() {
-		_, err := io.Copy(write, os.Stdin)
-		_ = write.CloseWithError(err) // EOF where it is nil
-	}()
-	return stdio{read}
+// stdio is the standard streams as one. Both go through pipes of this program's own, since
+// closing a descriptor that blocks ends neither a reading nor a writing of it: whoever is at
+// the other end may be dead.
+type stdio struct {
+	*io.PipeReader
+	*io.PipeWriter
 }
 
-func (stdio) Write(p []byte) (int, error) { return os.Stdout.Write(p) }
-func (s stdio) Close() error              { return errors.Join(s.PipeReader.Close(), os.Stdout.Close()) }
+func openStdio(in io.Reader, out io.Writer) stdio {
+	read, arrive := io.Pipe()
+	leave, write := io.Pipe()
+	go func() {
+		_, err := io.Copy(arrive, in)
+		_ = arrive.CloseWithError(err) // EOF where it is nil
+	}()
+	go func() {
+		_, err := io.Copy(out, leave)
+		_ = leave.CloseWithError(err)
+	}()
+	return stdio{read, write}
+}
+
+func (s stdio) Close() error { return errors.Join(s.PipeReader.Close(), s.PipeWriter.Close()) }

@@ -159,3 +159,22 @@ func TestAgentKeyAmongOthers(t *testing.T) {
 		t.Error("a key was made there")
 	}
 }
+
+// Standard streams that nobody reads or writes any more end no later than others.
+func TestStandardStreamsEnd(t *testing.T) {
+	in, _ := io.Pipe()
+	_, out := io.Pipe()
+	s := openStdio(in, out)
+	if _, err := s.Write([]byte("what nobody reads")); err != nil {
+		t.Fatal(err)
+	}
+	writing, reading := make(chan error), make(chan error)
+	go func() { _, err := s.Write([]byte("more")); writing <- err }()
+	go func() { _, err := s.Read(make([]byte, 1)); reading <- err }()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if w, r := <-writing, <-reading; w == nil || r == nil {
+		t.Errorf("closed: writing %v, reading %v", w, r)
+	}
+}

@@ -5,20 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/mdlayher/vsock"
 )
 
 // bounds are what whoever connects to a listener may take.
 type bounds struct {
-	handshake  time.Duration // of either handshake: TLS's, and the protocol's
-	handshakes int           // of TLS, that go on at a time
-	clients    int           // that have been let in, at a time
+	handshake  time.Duration // from its coming to its greeting
+	handshakes int           // that go on at a time
+	perPeer    int           // of them, those of one peer
+	clients    int           // that have greeted, at a time
 }
 
 // ordinary bounds leave room for whoever may come in though all sorts of others connect.
-var ordinary = bounds{handshake: handshakeBound, handshakes: 64, clients: 16}
+var ordinary = bounds{handshake: HandshakeBound, handshakes: 64, perPeer: 8, clients: 16}
 
 // Accept serves whoever connects to a listener, by serve, until ctx ends; then it waits
 // for all of them. What goes wrong with one client is told to complain, and with no
@@ -28,23 +32,38 @@ func Accept(ctx context.Context, l net.Listener, serve func(ctx context.Context,
 	return d.accept(ctx)
 }
 
-// door is where clients come in. Who has connected has a place among the handshakes,
-// which is bounded by time; only who was let in gets one among the clients.
+// door is where clients come in. Who has connected is a caller, which is bounded by time.
+// Only who greets as a client of the same tare takes one of the clients' places. Where
+// there are too many callers, the oldest one makes room: who may come in needs a moment.
 type door struct {
 	listener net.Listener
 	serve    func(ctx context.Context, conn net.Conn) error
 	complain func(error)
 	bounds   bounds
+
+	mu      sync.Mutex
+	callers []*caller // oldest first
+	clients int
+	sent    int       // away to make room, of which nobody was told
+	told    time.Time // of them
+}
+
+// caller is a connection whose end has not greeted yet.
+type caller struct {
+	net.Conn
+	accepted net.Conn // below Conn, which may be TLS
+	door     *door
+	peer     string
+	// Of the door's lock:
+	away, placed bool
 }
 
 func (d *door) accept(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = d.listener.Close() })
 	defer stop()
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	handshakes, places := make(chan struct{}, d.bounds.handshakes), make(chan struct{}, d.bounds.clients)
+	var all sync.WaitGroup
+	defer all.Wait()
 	for {
-		handshakes <- struct{}{} // each gives it back in its time
 		conn, err := d.next(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -52,38 +71,124 @@ func (d *door) accept(ctx context.Context) error {
 			}
 			return errors.Join(err, d.listener.Close())
 		}
-		shaken := sync.OnceFunc(func() { <-handshakes })
-		clients.Go(func() {
-			defer shaken()
-			if err := d.serveOne(ctx, conn, places, shaken); err != nil && ctx.Err() == nil {
+		c := d.enter(conn)
+		all.Go(func() {
+			defer d.leave(c)
+			if err := d.serveOne(ctx, c); err != nil && ctx.Err() == nil && !d.sentAway(c) {
 				d.complain(fmt.Errorf("client %s: %w", conn.RemoteAddr(), err))
 			}
 		})
 	}
 }
 
-// serveOne lets one connection in, and serves it.
-func (d *door) serveOne(ctx context.Context, conn net.Conn, places chan struct{}, shaken func()) error {
-	if guarded, ok := d.listener.(*Listener); ok {
-		admitting, cancel := context.WithTimeout(ctx, d.bounds.handshake)
-		defer cancel()
-		var err error
-		if conn, err = guarded.Admit(admitting, conn); err != nil {
-			return err
+// enter takes in who has connected, and sends another one away where there are too many: the
+// oldest of the same peer, or of the peer that has most.
+func (d *door) enter(conn net.Conn) *caller {
+	c := &caller{Conn: conn, accepted: conn, door: d, peer: peerOf(conn.RemoteAddr())}
+	d.mu.Lock()
+	d.callers = append(d.callers, c)
+	of := map[string]int{}
+	for _, other := range d.callers {
+		of[other.peer]++
+	}
+	from := c.peer
+	if of[from] <= d.bounds.perPeer {
+		for peer, n := range of {
+			if n > of[from] {
+				from = peer
+			}
 		}
 	}
-	select {
-	case places <- struct{}{}:
-	default:
-		return errors.Join(fmt.Errorf("it is let in, but %d clients are connected already: end one of them", d.bounds.clients), conn.Close())
+	var out *caller
+	if of[c.peer] > d.bounds.perPeer || len(d.callers) > d.bounds.handshakes {
+		at := slices.IndexFunc(d.callers, func(other *caller) bool { return other.peer == from })
+		out = d.callers[at]
+		out.away = true
+		d.callers = slices.Delete(d.callers, at, at+1)
+		d.sent++
 	}
-	defer func() { <-places }()
-	shaken()
-	// Serve lifts it once hands were shaken: who connects and says nothing keeps no place.
-	if err := conn.SetReadDeadline(time.Now().Add(d.bounds.handshake)); err != nil {
-		return errors.Join(err, conn.Close())
+	sent := 0
+	if now := time.Now(); d.sent > 0 && now.Sub(d.told) > d.bounds.handshake { // however many come
+		sent, d.sent, d.told = d.sent, 0, now
 	}
-	return d.serve(ctx, conn)
+	d.mu.Unlock()
+	if out != nil {
+		_ = out.accepted.Close()
+	}
+	if sent > 0 {
+		d.complain(fmt.Errorf("%d connections were sent away before they shook hands: more than %d of one peer, or %d in all",
+			sent, d.bounds.perPeer, d.bounds.handshakes))
+	}
+	return c
+}
+
+func (d *door) leave(c *caller) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.callers = slices.DeleteFunc(d.callers, func(other *caller) bool { return other == c })
+	if c.placed {
+		d.clients--
+	}
+}
+
+func (d *door) sentAway(c *caller) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return c.away
+}
+
+// greet makes a client of the caller, if there is a place for one.
+func (c *caller) greet() error {
+	d := c.door
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case c.placed:
+		return nil
+	case c.away:
+		return errors.New("it was sent away to make room for others")
+	case d.clients >= d.bounds.clients:
+		return fmt.Errorf("%d clients are connected already: end one of them", d.clients)
+	}
+	c.placed = true
+	d.clients++
+	d.callers = slices.DeleteFunc(d.callers, func(other *caller) bool { return other == c })
+	return c.SetReadDeadline(time.Time{}) // from now on, silence is no fault
+}
+
+// peerOf is who shares one bound: a host of the network (of IPv6, a network of hosts), a
+// virtual machine, or whoever may open a Unix socket.
+func peerOf(at net.Addr) string {
+	switch at := at.(type) {
+	case *net.TCPAddr:
+		ip := at.AddrPort().Addr().Unmap()
+		if ip.Is6() {
+			network, _ := ip.WithZone("").Prefix(64)
+			return network.String()
+		}
+		return ip.String()
+	case *vsock.Addr:
+		return fmt.Sprint(at.ContextID)
+	}
+	return ""
+}
+
+// serveOne lets one connection in, and serves it.
+func (d *door) serveOne(ctx context.Context, c *caller) error {
+	end := time.Now().Add(d.bounds.handshake)
+	if guarded, ok := d.listener.(*Listener); ok {
+		admitting, cancel := context.WithDeadline(ctx, end)
+		defer cancel()
+		secured, err := guarded.Admit(admitting, c.Conn)
+		if err != nil {
+			return err
+		}
+		c.Conn = secured
+	}
+	if err := c.SetReadDeadline(end); err != nil { // greet lifts it
+		return errors.Join(err, c.Close())
+	}
+	return d.serve(ctx, c)
 }
 
 // After an error that passes, the listener rests: for the first time, and at most.

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -35,7 +34,10 @@ func served(t *testing.T, l net.Listener, b bounds) <-chan error {
 	ctx, cancel := context.WithCancel(context.Background())
 	complaints, done := make(chan error, 256), make(chan error, 1)
 	s := &Server{Version: "1", Platforms: func(string) (platform.Platform, error) { return inert{}, nil }}
-	d := &door{l, func(ctx context.Context, conn net.Conn) error { return s.Serve(ctx, conn) }, func(err error) { complaints <- err }, b}
+	d := &door{
+		listener: l, serve: func(ctx context.Context, conn net.Conn) error { return s.Serve(ctx, conn) },
+		complain: func(err error) { complaints <- err }, bounds: b,
+	}
 	go func() { done <- d.accept(ctx) }()
 	t.Cleanup(func() {
 		cancel()
@@ -115,57 +117,89 @@ func TestAcceptingEnds(t *testing.T) {
 	}
 }
 
-// However many connect without a key, who has one comes in; and of those there is a
-// bound, which who is let in beyond it is told from the agent's side.
+// However many connect and say nothing, who has a key comes in, and where there are no keys
+// who speaks does; and of clients there is a bound, of which who exceeds it is told.
 func TestStrangersTakeNoPlaces(t *testing.T) {
 	own := key(t)
-	b := bounds{time.Minute, 8, 1} // no stranger's time is over before the test is
-	l, complaints := opened(t, own, b)
-	for range b.handshakes - 1 {
-		conn, err := net.Dial("tcp", l.Addr().String())
+	for _, identity := range []*Identity{own, nil} {
+		b := bounds{time.Minute, 8, 4, 1} // no stranger's time is over before the test is
+		l, complaints := opened(t, identity, b)
+		at := Address{Network: "tcp", At: l.Addr().String()}
+		dial := func() (*Client, error) {
+			if identity != nil {
+				return Dial(t.Context(), at, own, Agents{at.At: Peers{own.Fingerprint(): true}}, "1")
+			}
+			conn, err := net.Dial("tcp", at.At)
+			if err != nil {
+				return nil, err
+			}
+			return Connect(t.Context(), conn, "1")
+		}
+		for range 10 * b.handshakes {
+			conn, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+		c, err := dial()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
-	}
-	at := Address{Network: "tcp", At: l.Addr().String()}
-	agents := Agents{at.At: Peers{own.Fingerprint(): true}}
-	c, err := Dial(t.Context(), at, own, agents, "1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(complaints) != 0 {
-		t.Errorf("somebody was sent away for it: %v", <-complaints)
-	}
-	if late, err := Dial(t.Context(), at, own, agents, "1"); err == nil {
-		late.Close()
-		t.Error("a client too many is served")
-	}
-	if err := <-complaints; err == nil || !strings.Contains(err.Error(), "1 clients") {
-		t.Errorf("told of it: %v", err)
-	}
-	// Who goes makes room.
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	for {
-		c, err := Dial(t.Context(), at, own, agents, "1")
-		if err == nil {
-			c.Close()
-			return
+		if late, err := dial(); err == nil {
+			late.Close()
+			t.Error("a client too many is served")
+		} else if !strings.Contains(err.Error(), "1 clients") {
+			t.Errorf("it is told: %v", err)
 		}
-		if !errors.Is(err, platform.ErrGone) && !errors.Is(err, io.EOF) {
-			t.Fatal(err)
+		// However many were sent away, it is told of once in a while.
+		if err := <-complaints; err == nil || !strings.Contains(err.Error(), "4 of one peer") || len(complaints) > 0 {
+			t.Errorf("told of it: %v, and of %d more", err, len(complaints))
 		}
-		<-complaints // one for each that is turned away
+		// Who goes makes room.
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		for err := errors.New("none yet"); err != nil; {
+			if c, err = dial(); err != nil && !strings.Contains(err.Error(), "1 clients") {
+				t.Fatal(err)
+			}
+		}
+		c.Close()
 	}
 }
 
-// Who does not end a handshake is sent away in time, which makes room for others.
+// Where the bound is that of all, a peer with one connection is not the one to go.
+func TestThePeerWithMostMakesRoom(t *testing.T) {
+	d := &door{bounds: bounds{time.Minute, 4, 3, 1}, complain: func(error) {}}
+	from := func(address string) *caller {
+		conn, _ := net.Pipe()
+		c := d.enter(&calling{conn, &net.TCPAddr{IP: net.ParseIP(address)}})
+		return c
+	}
+	alone := from("192.0.2.1")
+	many := []*caller{from("2001:db8::1"), from("2001:db8::2"), from("2001:db8::3")}
+	last := from("192.0.2.2")
+	if d.sentAway(alone) || d.sentAway(last) || !d.sentAway(many[0]) || d.sentAway(many[1]) {
+		t.Errorf("of %d callers the wrong one went", 5)
+	}
+	if err := many[0].greet(); err == nil {
+		t.Error("who was sent away is a client")
+	}
+}
+
+type calling struct {
+	net.Conn
+	from net.Addr
+}
+
+func (c *calling) RemoteAddr() net.Addr { return c.from }
+
+// Who does not end a handshake is sent away in time.
 func TestHandshakesAreBounded(t *testing.T) {
 	t.Parallel()
 	own := key(t)
-	l, complaints := opened(t, own, bounds{patience, 1, 1})
+	l, complaints := opened(t, own, bounds{patience, 2, 2, 1})
 	silent, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/mdlayher/vsock"
+
+	"tare/image"
 	"tare/platform"
 )
 
@@ -129,7 +134,7 @@ func TestDeathIsNoticed(t *testing.T) {
 // longer than that.
 func TestSilentClientsAreSentAway(t *testing.T) {
 	t.Parallel()
-	l, complaints := opened(t, nil, bounds{patience, 4, 4})
+	l, complaints := opened(t, nil, bounds{patience, 4, 4, 4})
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -154,6 +159,123 @@ func TestSilentClientsAreSentAway(t *testing.T) {
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A client that is dead, though its stream stands, is noticed on every way in: what it has
+// left is stopped, and the agent goes on. One that lives and says nothing is left alone.
+func TestDeadClientsAreNoticed(t *testing.T) {
+	for name, ends := range waysIn(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &counted{}
+			s := &Server{
+				Version: "1", Platforms: func(string) (platform.Platform, error) { return p, nil },
+				pace: pace{20 * time.Millisecond, patience / 2},
+			}
+			s.images.attached = map[string]string{"sha256:0": "/"}
+			client, server := ends()
+			v := &valve{Conn: client}
+			served := make(chan error, 1)
+			go func() { served <- s.Serve(context.Background(), server) }()
+			// The client asks nothing: its own watch would end it.
+			c, err := connect(t.Context(), v, "1", time.Hour, time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := platform.Spec{Name: "x", Image: image.Image{Digest: "sha256:0"}}
+			if _, err := c.Platform("inert").Launch(t.Context(), spec); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-served:
+				t.Fatalf("a client that lives is sent away: %v", err)
+			case <-time.After(200 * time.Millisecond): // ten askings
+			}
+			v.shut.Lock() // stopped: it takes what comes, and answers nothing
+			if err := <-served; err == nil || !strings.Contains(err.Error(), "does not answer") {
+				t.Errorf("told of it: %v", err)
+			}
+			v.shut.Unlock()
+			if n := p.alive.Load(); n != 0 {
+				t.Errorf("%d of its programs are left", n)
+			}
+			c.Close()
+		})
+	}
+}
+
+// waysIn are pairs of ends of connections of each kind.
+func waysIn(t *testing.T) map[string]func() (client, server net.Conn) {
+	dialled := func(l net.Listener, err error, dial func() (net.Conn, error)) func() (net.Conn, net.Conn) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return func() (net.Conn, net.Conn) {
+			client, err := dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return client, server
+		}
+	}
+	ways := map[string]func() (net.Conn, net.Conn){"pipe": net.Pipe}
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	ways["tcp"] = dialled(tcp, err, func() (net.Conn, error) { return net.Dial("tcp", tcp.Addr().String()) })
+	path := filepath.Join(t.TempDir(), "socket")
+	unix, err := net.Listen("unix", path)
+	ways["unix"] = dialled(unix, err, func() (net.Conn, error) { return net.Dial("unix", path) })
+	// A guest's is tested in the machine; a host has its loopback where the module is there.
+	const port = 0x7a7e
+	if l, err := ListenVsock(port); err == nil {
+		if probe, err := vsock.Dial(vsock.Local, port, nil); err == nil {
+			if met, err := l.Accept(); err == nil {
+				met.Close()
+			}
+			probe.Close()
+			ways["vsock"] = dialled(l, nil, func() (net.Conn, error) { return vsock.Dial(vsock.Local, port, nil) })
+		} else {
+			l.Close()
+		}
+	}
+	return ways
+}
+
+// counted launches what does nothing, and counts it.
+type counted struct {
+	inert
+	alive atomic.Int64
+}
+
+func (c *counted) Launch(context.Context, platform.Spec) (platform.Instance, error) {
+	c.alive.Add(1)
+	return &one{of: c}, nil
+}
+
+type one struct {
+	platform.Instance
+	of   *counted
+	once sync.Once
+}
+
+func (o *one) Stop(context.Context) error { o.once.Do(func() { o.of.alive.Add(-1) }); return nil }
+func (o *one) Wait(context.Context) (platform.Exit, error) {
+	return platform.Exit{}, nil
+}
+
+// Who is served alone, as through ssh, shakes hands in time or is sent away.
+func TestASilentClientThatIsServedAlone(t *testing.T) {
+	t.Parallel()
+	client, server := net.Pipe()
+	defer client.Close()
+	s := &Server{Version: "1", Patience: 50 * time.Millisecond}
+	if err := s.Serve(t.Context(), server); !errors.Is(err, errUnmet) {
+		t.Errorf("told of it: %v", err)
 	}
 }
 

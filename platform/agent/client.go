@@ -21,12 +21,15 @@ import (
 	"tare/platform"
 )
 
-// Bounds of what an agent may keep its client waiting for.
+// HandshakeBound is how long either end may take to shake hands, where the caller's context
+// sets no other bound.
+const HandshakeBound = 10 * time.Second
+
+// Bounds of what one end may keep the other waiting for.
 const (
-	handshakeBound = 10 * time.Second // the first answer, where the caller's context sets no other
-	aliveInterval  = 10 * time.Second // between askings whether it is alive
-	aliveBound     = 30 * time.Second // its answer to that: a guest whose CPUs are taken is slow
-	undoBound      = time.Minute      // undoing what was given up
+	aliveInterval = 10 * time.Second // between askings whether it is alive
+	aliveBound    = 30 * time.Second // its answer to that: a guest whose CPUs are taken is slow
+	undoBound     = time.Minute      // undoing what was given up
 )
 
 // Client is the calling end of a stream. Its methods may be called from several
@@ -87,14 +90,14 @@ func (c *Client) shakeHands(ctx context.Context) error {
 	bounded := ctx
 	if _, has := ctx.Deadline(); !has {
 		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, handshakeBound)
+		bounded, cancel = context.WithTimeout(ctx, HandshakeBound)
 		defer cancel()
 	}
 	hello, err := call[Hello](bounded, c, "hello", nothing{})
 	switch {
 	case err == nil:
 	case ctx.Err() == nil && bounded.Err() != nil:
-		return fmt.Errorf("no agent answers within %v: is `tare agent` running at the other end?: %w", handshakeBound, err)
+		return fmt.Errorf("no agent answers within %v: is `tare agent` running at the other end?: %w", HandshakeBound, err)
 	case errors.Is(err, platform.ErrGone), ctx.Err() != nil:
 		return fmt.Errorf("no agent answers: is `tare agent` running at the other end?: %w", err)
 	default:

@@ -197,7 +197,7 @@ func (i *Identity) Approach(ctx context.Context, conn net.Conn, at Address, agen
 }
 
 func shake(ctx context.Context, conn *tls.Conn) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, handshakeBound)
+	ctx, cancel := context.WithTimeout(ctx, HandshakeBound)
 	defer cancel()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()

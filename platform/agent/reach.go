@@ -83,7 +83,7 @@ func (a Address) connect(ctx context.Context, identity *Identity, agents Agents)
 			return nil, err
 		}
 	}
-	dialer := net.Dialer{Timeout: handshakeBound, KeepAliveConfig: keepAlive}
+	dialer := net.Dialer{Timeout: HandshakeBound, KeepAliveConfig: keepAlive}
 	conn, err := dialer.DialContext(ctx, a.Network, a.At)
 	if err != nil || a.Network != "tcp" {
 		return conn, err

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -43,7 +44,13 @@ type Server struct {
 	// Watch watches a program for the causes of its overhead; nil is package causes'
 	// own way.
 	Watch func(t causes.Target, o causes.Options) (platform.Watch, error)
+	// Patience is how long a client may take to shake hands; 0 is for ever.
+	Patience time.Duration
+	// Dependent says that nothing here outlives the client in any case, as in a virtual
+	// machine of its own: it is not asked whether it is alive.
+	Dependent bool
 
+	pace      pace
 	platforms sync.Mutex // one call of Platforms at a time
 	images    cabinet
 }
@@ -57,9 +64,9 @@ const (
 // streamWindow is how much of one stream may be on its way.
 const streamWindow = 1 << 20
 
-// multiplex is how yamux is used at both ends. The client asks whether the peer is
-// alive, by [Client.watchPeer]: yamux's own asking knows no peer that sleeps on
-// purpose. Opening a stream is not waited for either, for the same reason.
+// multiplex is how yamux is used at both ends. Each end asks whether the peer is alive, by
+// [Client.watchPeer] and [Server.watchClient]: yamux's own asking knows no peer that sleeps
+// on purpose. Opening a stream is not waited for either, for the same reason.
 func multiplex() *yamux.Config {
 	c := yamux.DefaultConfig()
 	c.EnableKeepAlive = false
@@ -74,11 +81,21 @@ func multiplex() *yamux.Config {
 // then stops every instance that the client has left. Its error is nil where the
 // client has left.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
-	session, err := yamux.Server(conn, multiplex())
+	config := multiplex()
+	config.ConnectionWriteTimeout = s.pace.or(pace{aliveInterval, aliveBound}).bound
+	session, err := yamux.Server(conn, config)
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
 	v := &visit{server: s, conn: conn, instances: map[string]*resident{}, prepared: map[string]platform.Platform{}}
+	began := time.Now()
+	if s.Patience > 0 {
+		silent := time.AfterFunc(s.Patience, func() { _ = session.Close() })
+		defer silent.Stop()
+		v.meet = sync.OnceFunc(func() { silent.Stop(); go s.watchClient(session, &v.dead) })
+	} else {
+		v.meet = sync.OnceFunc(func() { go s.watchClient(session, &v.dead) })
+	}
 	web := &http.Server{
 		Handler:           v.handler(),
 		ReadHeaderTimeout: headerBound,
@@ -95,7 +112,56 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	v.calls.Wait()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endBound)
 	defer cancel()
-	return errors.Join(ctx.Err(), departure(served, v.greeted.Load()), v.end(ending))
+	gone := departure(served, v.greeted.Load())
+	switch {
+	case v.dead.Load():
+		gone = errors.New("the client does not answer any more: what it has left is stopped")
+	case s.Patience > 0 && !v.greeted.Load() && time.Since(began) >= s.Patience:
+		gone = errUnmet
+	}
+	return errors.Join(ctx.Err(), gone, v.end(ending))
+}
+
+var errUnmet = errors.New("a client connected, and did not shake hands in time")
+
+// pace is how a client is asked whether it is alive; the zero value is the ordinary one.
+type pace struct{ interval, bound time.Duration }
+
+func (p pace) or(ordinary pace) pace {
+	if p == (pace{}) {
+		return ordinary
+	}
+	return p
+}
+
+// watchClient ends the session of a client that is dead: by its stream alone, one that was
+// stopped, or whose host has vanished behind ssh, would keep its programs and the host for
+// ever. One unanswered asking is not enough, since this host may have been suspended itself.
+func (s *Server) watchClient(session *yamux.Session, dead *atomic.Bool) {
+	if s.Dependent {
+		return
+	}
+	every := time.NewTicker(s.pace.or(pace{aliveInterval, aliveBound}).interval)
+	defer every.Stop()
+	for missed := 0; missed < 2; {
+		select {
+		case <-session.CloseChan():
+			return
+		case <-every.C:
+		}
+		if missed++; pinged(session) {
+			missed = 0
+		}
+	}
+	if !session.IsClosed() {
+		dead.Store(true)
+		_ = session.Close()
+	}
+}
+
+func pinged(session *yamux.Session) bool {
+	_, err := session.Ping()
+	return err == nil
 }
 
 // streams are a session's, as a listener whose end is its end: package http would try
@@ -114,7 +180,7 @@ func (s streams) Accept() (net.Conn, error) {
 // is no error; that it speaks something else is.
 func departure(err error, greeted bool) error {
 	if timeout := net.Error(nil); !greeted && errors.As(err, &timeout) && timeout.Timeout() {
-		return errors.New("a client connected, and did not shake hands in time")
+		return errUnmet
 	}
 	for _, ordinary := range []error{io.EOF, io.ErrClosedPipe, net.ErrClosed, http.ErrServerClosed, yamux.ErrSessionShutdown, syscall.ECONNRESET, syscall.EPIPE, syscall.EIO} {
 		if errors.Is(err, ordinary) {

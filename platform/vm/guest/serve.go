@@ -60,8 +60,9 @@ func serveHost() error {
 	server := agent.Server{
 		Version: order.Version, Platforms: platforms(entries), ImageDir: images, Mount: mountImage, Phases: p.Steps,
 		// The kernel is there for nobody else.
-		Boxes:    box.New(box.Options{StateDir: StateDir, Ledger: entries, Own: true}).Make,
-		PowerOff: cancel,
+		Boxes:     box.New(box.Options{StateDir: StateDir, Ledger: entries, Own: true}).Make,
+		PowerOff:  cancel,
+		Dependent: true,
 	}
 	err = server.Serve(ctx, channel)
 	if ctx.Err() != nil {
