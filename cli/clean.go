@@ -24,7 +24,7 @@ that the ledgers of dead runs name, and gives back what a killed trial of tare p
 had set. What a killed tare density made goes too: swap areas are taken out of use
 (swapoff), where what they hold fits into memory, swap files and zram devices are
 removed, and settings of the kernel's (vm.page-cluster, zswap) are put back where they
-are still what tare set. A run that goes on is not touched, and neither is what was measured, nor a
+are still what tare set. While a run goes on nothing is touched, and never what was measured, nor a
 placement that was kept (tare place --undo).`,
 		Example: "  tare clean --dry-run\n  tare clean",
 		Args:    command.ExactArgs(0),
@@ -41,7 +41,11 @@ placement that was kept (tare place --undo).`,
 					return err
 				}
 			}
-			done, err := lab.Clean(cmd.Context(), lab.LedgerDir(dir), lab.Remover(dir), dry)
+			done, err := lab.CleanHost(cmd.Context(), lab.LockPath, dir, dry)
+			if busy := new(lab.Busy); errors.As(err, &busy) {
+				terminal.Fprintf(a.out, "left alone: a run goes on (%s): try again when it has ended\n", busy.Holder)
+				return nil
+			}
 			verb := "removed"
 			if dry {
 				verb = "would remove"

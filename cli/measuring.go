@@ -17,6 +17,7 @@ import (
 	"tare/kernel/process"
 	"tare/lab"
 	"tare/overhead"
+	"tare/platform"
 	"tare/platform/bare"
 	"tare/platform/box"
 	"tare/platform/docker"
@@ -83,7 +84,6 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		m.close()
 		return nil, err
 	}
-	generated := 0
 	m.boxes = box.New(box.Options{StateDir: dir, Ledger: session.Ledger})
 	m.lab = &lab.Lab{
 		Store:     m.store,
@@ -93,10 +93,9 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 			return provide(ctx, images, src)
 		},
 		Generate: func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error) {
-			generated++
 			return bare.Generate(ctx, bare.GeneratorSpec{
 				Options: bare.Options{StateDir: dir, Ledger: session.Ledger},
-				Name:    fmt.Sprintf("load-%d-%d", os.Getpid(), generated), Image: img, Args: args, CPUs: m.loadCPUs, NetNS: netns,
+				Name:    platform.Unique("load"), Image: img, Args: args, CPUs: m.loadCPUs, NetNS: netns,
 			})
 		},
 		Watch:   m.progress.event,

@@ -6,13 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
 	"strings"
-
-	"github.com/gofrs/flock"
 
 	"tare/kernel/file"
 	"tare/platform"
@@ -63,17 +62,16 @@ func Clean(ctx context.Context, dir string, platforms func(name string) (platfor
 }
 
 func cleanOne(ctx context.Context, path string, platforms func(string) (platform.Platform, error), dry bool, done *Cleaned) error {
-	lock := flock.New(path)
-	taken, err := lock.TryLock()
-	if err != nil {
-		return fmt.Errorf("clean: %w", err)
-	}
-	if !taken {
+	ledger, err := file.Lock(path)
+	if locked := new(file.Locked); errors.As(err, &locked) {
 		done.Alive = append(done.Alive, path)
 		return nil
 	}
-	defer lock.Unlock() //nolint:errcheck // the kernel drops it with the process at the latest
-	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("clean: %w", err)
+	}
+	defer ledger.Close()
+	text, err := io.ReadAll(ledger)
 	if err != nil {
 		return fmt.Errorf("clean: %w", err)
 	}
@@ -101,7 +99,7 @@ func cleanOne(ctx context.Context, path string, platforms func(string) (platform
 	if failed || dry {
 		return nil
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := file.Unlock(ledger); err != nil {
 		return fmt.Errorf("clean: %w", err)
 	}
 	return nil

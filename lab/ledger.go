@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gofrs/flock"
-
 	"tare/kernel/file"
 	"tare/platform"
 )
@@ -33,8 +31,7 @@ type line struct {
 // file is locked while its run lives; an unlocked one is a dead run's.
 type Ledger struct {
 	path string
-	lock *flock.Flock
-	file *os.File
+	file *os.File // and its lock
 
 	mu   sync.Mutex
 	next int
@@ -42,24 +39,21 @@ type Ledger struct {
 	torn bool // the last write failed, and may have left a part of a line
 }
 
-// OpenLedger makes a new ledger for a run.
+// OpenLedger makes a new ledger for a run. Its name is its own for ever: what a dead
+// run's ledger still names would be crossed out by one that was named for the same process.
 func OpenLedger(dir, run string) (*Ledger, error) {
 	if err := file.Private(dir); err != nil {
 		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
-	path := filepath.Join(dir, run+ledgerSuffix)
-	lock := flock.New(path)
-	switch taken, err := lock.TryLock(); {
-	case err != nil:
-		return nil, fmt.Errorf("open the ledger: %w", err)
-	case !taken:
-		return nil, fmt.Errorf("open the ledger: %s is another run's", path)
+	path := filepath.Join(dir, platform.Unique(run)+ledgerSuffix)
+	held, err := file.Lock(path)
+	if locked := new(file.Locked); errors.As(err, &locked) { // by a Clean that has just seen it
+		return OpenLedger(dir, run)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the ledger: %w", err), lock.Unlock())
+		return nil, fmt.Errorf("open the ledger: %w", err)
 	}
-	return &Ledger{path: path, lock: lock, file: file, open: map[int]platform.Entry{}}, nil
+	return &Ledger{path: path, file: held, open: map[int]platform.Entry{}}, nil
 }
 
 // outlives says which kinds of things survive a restart of the host, and whose
@@ -134,13 +128,10 @@ func (l *Ledger) Open() []platform.Entry {
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.file.Close()
 	if len(l.open) == 0 {
-		if rerr := os.Remove(l.path); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
-			err = errors.Join(err, rerr)
-		}
+		return file.Unlock(l.file)
 	}
-	return errors.Join(err, l.lock.Unlock())
+	return l.file.Close()
 }
 
 // remaining is an entry of a dead run's ledger.

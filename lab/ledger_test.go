@@ -38,7 +38,7 @@ func entry(id string) platform.Entry {
 // die lets go of a ledger as a killed process does: its file stays as it is.
 func die(t *testing.T, l *Ledger) {
 	t.Helper()
-	if err := l.lock.Unlock(); err != nil {
+	if err := l.file.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -99,8 +99,114 @@ func TestALedgerWithNothingInItGoes(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "r"+ledgerSuffix)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the file is still there (%v)", err)
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("the file is still there: %v (%v)", files, err)
+	}
+}
+
+// What a dead run has left stays in its ledger, whatever a later one of the same name, by a
+// process of the same number, makes and removes.
+func TestALedgerIsOneRunsAlone(t *testing.T) {
+	dir := t.TempDir()
+	dead, err := OpenLedger(dir, "weigh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dead.Add(entry("left")); err != nil {
+		t.Fatal(err)
+	}
+	die(t, dead)
+	next, err := OpenLedger(dir, "weigh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := next.Add(entry("its own"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done()
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := &remover{}
+	cleaned, err := Clean(t.Context(), dir, func(string) (platform.Platform, error) { return r, nil }, false)
+	if err != nil || len(r.removed) != 1 || r.removed[0] != "left" {
+		t.Errorf("removed %v of %+v: %v", r.removed, cleaned, err)
+	}
+}
+
+// What is resumed, or runs beside, has names of its own: tare clean would remove by them.
+func TestNamesAreOfOneRunner(t *testing.T) {
+	var l Lab
+	run := newRun("weigh-20260102-150405-7f3a")
+	first, resumed := newRunner(&l, Design{}, run), newRunner(&l, Design{}, run)
+	if first.name == resumed.name || !strings.HasPrefix(first.name, "7f3a-") {
+		t.Errorf("names %q and %q", first.name, resumed.name)
+	}
+}
+
+// While a run goes on, nothing is cleaned beside it; to look is allowed.
+func TestCleanWaitsForTheHost(t *testing.T) {
+	state := t.TempDir()
+	lock := filepath.Join(state, "host.lock")
+	session, _, err := OpenSession(t.Context(), lock, state, "weigh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := OpenLedger(LedgerDir(state), "dead")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dead.Add(platform.Entry{Platform: "no such", Kind: "dir", ID: "left"}); err != nil {
+		t.Fatal(err)
+	}
+	die(t, dead)
+	var busy *Busy
+	if done, err := CleanHost(t.Context(), lock, state, false); !errors.As(err, &busy) || len(done.Failed) > 0 {
+		t.Errorf("beside a run: %+v, %v", done, err)
+	}
+	if done, err := CleanHost(t.Context(), lock, state, true); err != nil || len(done.Removed) != 1 || len(done.Alive) != 1 {
+		t.Errorf("to look: %+v, %v", done, err)
+	}
+	if err := session.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := CleanHost(t.Context(), lock, state, false); err != nil || len(done.Failed) != 1 {
+		t.Errorf("after it: %+v, %v", done, err)
+	}
+}
+
+// The host's lock is one that nobody else can open, and to look at it takes nothing.
+func TestTheHostsLockIsRootsAlone(t *testing.T) {
+	state := t.TempDir()
+	lock := filepath.Join(state, "host.lock")
+	if err := os.WriteFile(lock, []byte("process 1\n"), 0o644); err != nil { // as it was made before
+		t.Fatal(err)
+	}
+	if Measuring(lock) {
+		t.Error("a file that nobody holds is a measurement")
+	}
+	for range 2 {
+		session, _, err := OpenSession(t.Context(), lock, state, "weigh")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(lock); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("mode %v: %v", info.Mode(), err)
+		}
+		if !Measuring(lock) {
+			t.Error("it is not seen to measure")
+		}
+		var busy *Busy
+		if _, _, err := OpenSession(t.Context(), lock, state, "weigh"); !errors.As(err, &busy) || !strings.Contains(err.Error(), "process ") {
+			t.Errorf("a second one: %v", err)
+		}
+		if err := session.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if Measuring(lock) {
+			t.Error("it is seen to measure when it has ended")
+		}
 	}
 }
 

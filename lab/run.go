@@ -110,7 +110,7 @@ type runner struct {
 	lab       *Lab
 	design    Design
 	run       record.Run
-	name      string // of instances: short, unique on the host
+	name      string // of instances: unique on the host, for ever
 	platforms map[string]platform.Platform
 	images    map[string]image.Image // by condition
 	further   map[workload.Source]image.Image
@@ -249,10 +249,8 @@ func sameThings(was, is []record.Condition) error {
 }
 
 func newRunner(l *Lab, d Design, run record.Run) *runner {
-	name := run.ID
-	if i := strings.LastIndexByte(name, '-'); i >= 0 && len(name)-i > 4 {
-		name = name[i+1:]
-	}
+	// Of a run that is resumed, what was left before has the names of then.
+	name := platform.Unique(run.ID[strings.LastIndexByte(run.ID, '-')+1:])
 	r := &runner{
 		lab: l, design: d, run: run, name: name,
 		platforms: map[string]platform.Platform{},

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/gofrs/flock"
-
+	"tare/kernel/file"
+	"tare/kernel/procfs"
 	"tare/platform"
 )
 
@@ -17,7 +17,7 @@ import (
 // what will be made. One measuring tare a host at a time, whatever its state
 // directory.
 type Session struct {
-	lock      *flock.Flock
+	lock      *os.File
 	Ledger    *Ledger
 	Platforms func(name string) (platform.Platform, error)
 }
@@ -29,22 +29,14 @@ func (b *Busy) Error() string {
 	return "another tare is measuring on this host (" + b.Holder + "): two would measure one another; wait for it"
 }
 
-// Measuring says whether a tare is measuring on this host now, as far as the
-// caller may know.
+// Measuring says whether a tare is measuring on this host now, as far as the caller may
+// know. It takes no lock: what looks must not keep out what measures.
 func Measuring(lockPath string) bool {
-	if _, err := os.Stat(lockPath); err != nil {
-		return false
-	}
-	lock := flock.New(lockPath, flock.SetFlag(os.O_RDONLY))
-	taken, err := lock.TryRLock()
-	if err != nil {
-		return false
-	}
-	_ = lock.Unlock() // taken or not, its file is closed
-	return !taken
+	held, err := procfs.Host.FileLocks(lockPath)
+	return err == nil && len(held) > 0
 }
 
-// LockPath is the host's lock.
+// LockPath is the host's lock. Only root can open it, and so hold it.
 const LockPath = "/run/tare.lock"
 
 // LedgerDir is where ledgers lie below a state directory.
@@ -53,38 +45,61 @@ func LedgerDir(stateDir string) string { return filepath.Join(stateDir, "ledger"
 // OpenSession takes the host's lock, removes what dead runs left (so that it
 // does not disturb this one) and opens a ledger named for this process.
 func OpenSession(ctx context.Context, lockPath, stateDir, name string) (*Session, Cleaned, error) {
-	lock := flock.New(lockPath, flock.SetPermissions(0o644))
-	taken, err := lock.TryLock()
+	lock, err := takeHost(lockPath)
 	if err != nil {
-		return nil, Cleaned{}, fmt.Errorf("take the host's lock: %w", err)
+		return nil, Cleaned{}, err
 	}
-	if !taken {
-		holder, err := os.ReadFile(lockPath)
-		if err != nil {
-			holder = []byte("another process")
-		}
-		return nil, Cleaned{}, &Busy{strings.TrimSpace(string(holder))}
-	}
-	// Whom the lock keeps out learns who has it; that this fails is no reason
-	// not to measure.
-	_ = os.WriteFile(lockPath, fmt.Appendf(nil, "process %d\n", os.Getpid()), 0o644)
 	dir := LedgerDir(stateDir)
 	cleaned, err := Clean(ctx, dir, Platforms(stateDir, discard{}), false)
 	if err != nil {
-		return nil, cleaned, errors.Join(err, lock.Unlock())
+		return nil, cleaned, errors.Join(err, lock.Close())
 	}
-	ledger, err := OpenLedger(dir, fmt.Sprintf("%s-%d", name, os.Getpid()))
+	ledger, err := OpenLedger(dir, name)
 	if err != nil {
-		return nil, cleaned, errors.Join(err, lock.Unlock())
+		return nil, cleaned, errors.Join(err, lock.Close())
 	}
 	return &Session{lock: lock, Ledger: ledger, Platforms: Platforms(stateDir, ledger)}, cleaned, nil
+}
+
+// takeHost takes the host's lock; the error is a *[Busy] where another has it.
+func takeHost(path string) (*os.File, error) {
+	lock, err := file.Lock(path)
+	if locked := new(file.Locked); errors.As(err, &locked) {
+		holder, err := os.ReadFile(path)
+		if err != nil || len(holder) == 0 {
+			holder = []byte("another process")
+		}
+		return nil, &Busy{strings.TrimSpace(string(holder))}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take the host's lock: %w", err)
+	}
+	// Whom the lock keeps out learns who has it; that this fails is no reason
+	// not to measure.
+	_ = lock.Truncate(0)
+	_, _ = lock.WriteAt(fmt.Appendf(nil, "process %d\n", os.Getpid()), 0)
+	return lock, nil
+}
+
+// CleanHost is [Clean] of a state directory's ledgers while it holds the host's lock: what
+// dead runs had changed on the host may be a live one's by now. The error is a *[Busy]
+// while another tare measures. Where dry it only looks, and needs no lock.
+func CleanHost(ctx context.Context, lockPath, stateDir string, dry bool) (_ Cleaned, err error) {
+	if !dry {
+		lock, err := takeHost(lockPath)
+		if err != nil {
+			return Cleaned{}, err
+		}
+		defer lock.Close()
+	}
+	return Clean(ctx, LedgerDir(stateDir), Remover(stateDir), dry)
 }
 
 // Close gives everything back. What still stands in the ledger is reported, and
 // stays there for `tare clean`.
 func (s *Session) Close() error {
 	left := s.Ledger.Open()
-	err := errors.Join(s.Ledger.Close(), s.lock.Unlock())
+	err := errors.Join(s.Ledger.Close(), s.lock.Close())
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("%d things are left on the host, the first a %s (%s): `tare clean` removes them", len(left), left[0].Kind, left[0].ID)
 	}

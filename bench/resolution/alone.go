@@ -34,7 +34,6 @@ type place struct {
 	session *lab.Session
 	store   *record.Store
 	images  *image.Store
-	made    int // instances and load programs
 }
 
 // opened has f work with the host's lock held.
@@ -105,8 +104,7 @@ func (p *place) run(ctx context.Context, s weigh.Subject, alone bool, budget tim
 }
 
 func (p *place) name(of string) string {
-	p.made++
-	return fmt.Sprintf("%s-%d-%d", of, os.Getpid(), p.made)
+	return platform.Unique(of)
 }
 
 // aaJobs measure bare metal against itself, with no third instance beside it. Redis has one

@@ -1,9 +1,11 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +17,8 @@ func (l *Locked) Error() string { return fmt.Sprintf("the lock of %s is another 
 
 // Lock makes a file where there is none, and takes its lock, or fails with a [*Locked].
 // The lock is held until the last copy of the file is closed: a process that inherits
-// one holds it too, and on when this one has ended. See flock(2).
+// one holds it too, and on when this one has ended. See flock(2). Nobody but the file's
+// owner can open it, and so hold it: a lock that others could have is closed to them.
 func Lock(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
@@ -24,11 +27,32 @@ func Lock(path string) (*os.File, error) {
 		}
 		held, err := take(f)
 		if held {
+			err = f.Chmod(0o600)
+		}
+		if held && err == nil {
 			return f, nil
 		}
 		_ = f.Close()
 		if err != nil {
 			return nil, err
+		}
+	}
+}
+
+// Hold holds a file's lock while f runs, and waits for it until ctx ends. The file stays.
+func Hold(ctx context.Context, path string, f func() error) (err error) {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		held, err := Lock(path)
+		if err == nil {
+			return errors.Join(f(), held.Close())
+		}
+		if locked := new(Locked); !errors.As(err, &locked) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the lock %s: %w", path, context.Cause(ctx))
+		case <-time.After(wait):
 		}
 	}
 }

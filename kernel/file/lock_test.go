@@ -1,6 +1,7 @@
 package file
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -123,5 +124,37 @@ func TestUnlockLeavesAnothersFile(t *testing.T) {
 	}
 	if _, err := os.Lstat(path); err != nil {
 		t.Error(err)
+	}
+}
+
+// One at a time holds a lock, and who waits for it does so as long as its time.
+func TestHold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	err := Hold(t.Context(), path, func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := Hold(ctx, path, func() error { return errors.New("ran") }); !errors.Is(err, context.Canceled) {
+			t.Errorf("a second holder: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A lock's file that others could open, as an older version made it, is closed to them.
+func TestLockIsClosedToOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v: %v", info.Mode(), err)
 	}
 }

@@ -1,14 +1,11 @@
 package netns
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -208,28 +205,4 @@ func Plug(l Link, bridge string, file string, subnet netip.Prefix, address netip
 		return fmt.Errorf("route through %s: %w", gateway, err)
 	}
 	return nil
-}
-
-// Lock holds the file's lock while f runs, against every program that uses the
-// same file, so that one does not take a bridge away that another is about to use.
-func Lock(ctx context.Context, file string, f func() error) error {
-	lock, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close() // which unlocks
-	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return f()
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return &os.PathError{Op: "lock", Path: file, Err: err}
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the lock %s: %w", file, ctx.Err())
-		case <-time.After(wait):
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package netns_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -142,20 +141,5 @@ func TestBridge(t *testing.T) {
 	}
 	if there, err := netns.Exists(bridge.Name); there || err != nil {
 		t.Errorf("the bridge is left (%v)", err)
-	}
-}
-
-func TestLockIsExclusive(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "lock")
-	err := netns.Lock(t.Context(), file, func() error {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := netns.Lock(ctx, file, func() error { return errors.New("ran") }); !errors.Is(err, context.Canceled) {
-			t.Errorf("a second holder: %v", err)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tare/kernel/file"
 	"tare/kernel/netns"
 	"tare/platform"
 	"tare/platform/held"
@@ -70,7 +71,7 @@ func Make(ctx context.Context, things *held.Things, platformName string, kind pl
 }
 
 // locked keeps the bridge from coming or going while f runs.
-func locked(ctx context.Context, f func() error) error { return netns.Lock(ctx, bridgeLock, f) }
+func locked(ctx context.Context, f func() error) error { return file.Hold(ctx, bridgeLock, f) }
 
 // joint is one namespace being joined to the bridge.
 type joint struct {

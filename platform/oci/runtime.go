@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -345,7 +344,7 @@ func (p *oci) probe(ctx context.Context) error {
 // hopeless launches what is not there and gives the runtime's complaint. It
 // does so in a directory like an instance's, entered in the ledger.
 func (p *oci) hopeless(ctx context.Context) (said string, err error) {
-	trials, dir, err := p.place(fmt.Sprintf("probe-%d-%d", os.Getpid(), probes.Add(1)))
+	trials, dir, err := p.place(platform.Unique("probe"))
 	if err != nil {
 		return "", err
 	}
@@ -356,9 +355,6 @@ func (p *oci) hopeless(ctx context.Context) (said string, err error) {
 	}, func(context.Context) error { return rootfs.Remove(trials, dir) })
 	return said, errors.Join(err, things.Drop(context.WithoutCancel(ctx)))
 }
-
-// probes numbers the directories of those that run at the same time.
-var probes atomic.Int64
 
 func (p *oci) ask(ctx context.Context, dir string) (string, error) {
 	config := &specs.Spec{

@@ -13,6 +13,7 @@ import (
 
 	"tare/image"
 	"tare/kernel/cgroup"
+	"tare/kernel/file"
 	"tare/kernel/filesystem"
 	"tare/kernel/netns"
 	"tare/kernel/process"
@@ -213,7 +214,7 @@ func (m *machine) makeDirectory(ctx context.Context, o *startOrder) error {
 	if err != nil {
 		return err
 	}
-	o.name = fmt.Sprintf("vm-%d-%d", os.Getpid(), m.pool.serial.Add(1))
+	o.name = platform.Unique("vm")
 	o.dir = filepath.Join(parent, o.name)
 	return m.take(ctx, held.Directory, o.dir, nil, func() error {
 		if err := os.Mkdir(o.dir, 0o700); err != nil {
@@ -283,7 +284,7 @@ const tapPrefix = "tare-v"
 // the machine has none, and is reached through the agent: that is noted.
 func (m *machine) makeTap(ctx context.Context, o *startOrder) error {
 	var made error
-	err := netns.Lock(ctx, tapLock, func() error {
+	err := file.Hold(ctx, tapLock, func() error {
 		link, host, other, err := freeTap()
 		if err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"tare/image"
@@ -40,7 +39,6 @@ type PoolOptions struct {
 // Pool has the machines of one tare. Its methods may be called from several goroutines.
 type Pool struct {
 	options PoolOptions
-	serial  atomic.Int64
 
 	// What tests put in the place of this host's.
 	host    func() (machineHost, error)
@@ -380,7 +378,7 @@ func (p *Pool) disk(ctx context.Context, img image.Image) (string, error) {
 	if need := int64(float64(img.Size) * imageRoom); need > at.Free {
 		return "", fmt.Errorf("image %s is too large: its disk for virtual machines takes %d MiB, and %s has %d MiB left: free some, or choose another directory", img.Name, need>>20, parent, at.Free>>20)
 	}
-	dir := filepath.Join(parent, fmt.Sprintf("vm-%d-image-%d", os.Getpid(), p.serial.Add(1)))
+	dir := filepath.Join(parent, platform.Unique("vm-image"))
 	err = d.things.Take(ctx, platform.Entry{Platform: Entered, Kind: held.Directory, ID: dir}, func() error {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
