@@ -328,6 +328,11 @@ func (r *runner) recover() {
 // carryOut is the life of a run: prepare, begin, warm up, blocks, finish.
 func (r *runner) carryOut(ctx context.Context, begin func() error) (record.Run, error) {
 	defer r.release(ctx)
+	// What was measured is kept in memory until it can be written, unless the user gives up.
+	r.lab.Store.OnBusy = func(busy *record.Busy) bool {
+		r.lab.tell(Event{Kind: Warned, Text: "what was measured waits to be written: " + busy.Error()})
+		return ctx.Err() == nil
+	}
 	if err := r.prepare(ctx); err != nil {
 		return r.run, err
 	}

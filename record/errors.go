@@ -91,11 +91,16 @@ func (e *Unsettled) Unwrap() error { return e.Err }
 // would wait.
 type Busy struct {
 	Path string
+	PID  int // of that process; 0 where it is not known
 	Err  error
 }
 
 func (e *Busy) Error() string {
-	return fmt.Sprintf("%s is held by another process: wait until it ends, then try again", e.Path)
+	who := "another process"
+	if e.PID > 0 {
+		who = fmt.Sprintf("process %d", e.PID)
+	}
+	return fmt.Sprintf("%s is held by %s: wait until it ends, then try again", e.Path, who)
 }
 
 func (e *Busy) Unwrap() error { return e.Err }

@@ -17,6 +17,7 @@ func (s *Store) Prune(olderThan time.Duration, keep int, dry bool) ([]string, er
 	now := s.now()
 	var old []string
 	err := s.change("prune", func(tx *sql.Tx) error {
+		old = nil
 		err := each(tx, func(rows *sql.Rows) error {
 			var id string
 			err := rows.Scan(&id)
@@ -45,8 +46,7 @@ func (s *Store) Prune(olderThan time.Duration, keep int, dry bool) ([]string, er
 		// Cannot be part of the transaction. It needs as much free space as the
 		// store is large, and no reader: failing these, the space is used again
 		// by later runs.
-		_, err = s.db.Exec("VACUUM")
-		err = explain(s.path, "shrink the store", err)
+		err = s.alone("shrink the store", func() error { _, err := s.db.Exec("VACUUM"); return err })
 		var full *DiskFull
 		var busy *Busy
 		if err != nil && !errors.As(err, &full) && !errors.As(err, &busy) {

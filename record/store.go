@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -8,9 +9,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver
+
+	"tare/kernel/file"
+	"tare/kernel/procfs"
 )
 
 // Store is one file of runs. One process writes at a time and any number read
@@ -20,22 +25,46 @@ import (
 // reader then needs to write nothing beside it, so that a user who may only
 // read the file can show what root measured. The price, a sync or two a
 // trial, is paid between trials.
+//
+// Whoever may read the file may lock it, too: another user, or a reader that was stopped.
+// So writers wait for one another by a lock file that only the store's owner can open, and
+// for readers no longer than readerPatience ([Store.moveAside]).
 type Store struct {
-	path string
-	db   *sql.DB
-	now  func() time.Time
+	path     string
+	db       *sql.DB
+	now      func() time.Time
+	query    url.Values
+	patience patience
+	readOnly bool
+
+	// OnBusy is asked, before the first write, whether to try again where another writer
+	// has the store for long. What is to be written is kept meanwhile. Nil gives up.
+	OnBusy func(*Busy) bool
+
+	mu     sync.Mutex // one write at a time, and what follows
+	at     fs.FileInfo
+	moved  int
+	closed fs.FileMode // the mode to give back at the end; 0 where it was not taken
 }
+
+// patience is how long a writer waits for another one, and for readers.
+type patience struct{ writers, readers time.Duration }
 
 // applicationID marks a SQLite file as ours (PRAGMA application_id): "tare".
 const applicationID = 0x74617265
 
-// lockPatience is how long one process waits for another's transaction.
-const lockPatience = 20 * time.Second
+// lockPatience is how long one process waits for another's transaction, and readerPatience
+// how long a writer waits for those who read.
+const lockPatience, readerPatience = 20 * time.Second, 5 * time.Second
 
 // Open opens the store at path for reading and writing. It makes the file and
 // its directories where they are missing, and migrates a store that an older
 // tare wrote. The error may be *Newer, *Damaged, *NotAllowed, *DiskFull or *Busy.
 func Open(path string) (*Store, error) {
+	return openFor(path, patience{lockPatience, readerPatience})
+}
+
+func openFor(path string, p patience) (*Store, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
@@ -43,7 +72,7 @@ func Open(path string) (*Store, error) {
 	if err := create(path); err != nil {
 		return nil, explain(path, "make the store", err)
 	}
-	s, err := connect(path, url.Values{
+	s, err := connect(path, p, url.Values{
 		"mode":    {"rw"},
 		"_txlock": {"immediate"}, // a transaction that will write says so at once and waits in line
 		"_pragma": {
@@ -58,7 +87,7 @@ func Open(path string) (*Store, error) {
 	}
 	migrations, err := embedded()
 	if err == nil {
-		err = explain(path, "bring the store up to date", migrate(s.db, path, migrations))
+		err = s.alone("bring the store up to date", func() error { return migrate(s.db, path, migrations) })
 	}
 	if err != nil {
 		s.db.Close()
@@ -78,7 +107,7 @@ func OpenReadOnly(path string) (*Store, error) {
 	if err := readable(path); err != nil {
 		return nil, err
 	}
-	s, err := connect(path, url.Values{
+	s, err := connect(path, patience{readers: lockPatience}, url.Values{
 		"mode":    {"ro"},
 		"_pragma": {"query_only(1)"},
 	})
@@ -98,7 +127,12 @@ func OpenReadOnly(path string) (*Store, error) {
 
 // Close closes the store.
 func (s *Store) Close() error {
-	return explain(s.path, "close the store", s.db.Close())
+	err := s.db.Close()
+	if s.closed != 0 {
+		err = errors.Join(err, os.Chmod(s.path, s.closed))
+		s.closed = 0
+	}
+	return explain(s.path, "close the store", err)
 }
 
 // Path is the file's absolute path.
@@ -168,25 +202,79 @@ func refuseIrregular(f *os.File, path string) error {
 	return nil
 }
 
-func connect(path string, query url.Values) (*Store, error) {
-	query.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", lockPatience.Milliseconds()))
+func connect(path string, p patience, query url.Values) (*Store, error) {
+	query.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", p.readers.Milliseconds()))
 	// The file may come from elsewhere: believe neither its schema nor its cells.
 	query.Add("_pragma", "trusted_schema(0)")
 	query.Add("_pragma", "cell_size_check(1)")
-	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
-	db, err := sql.Open("sqlite", dsn.String())
-	if err != nil {
-		return nil, explain(path, "open the store", err)
+	s := &Store{path: path, now: time.Now, query: query, patience: p, readOnly: query.Get("mode") == "ro"}
+	return s, explain(path, "open the store", s.connect())
+}
+
+// connect opens the file that is at the path now.
+func (s *Store) connect() (err error) {
+	if s.at, err = os.Stat(s.path); err != nil {
+		return err
+	}
+	dsn := url.URL{Scheme: "file", Path: s.path, RawQuery: s.query.Encode()}
+	if s.db, err = sql.Open("sqlite", dsn.String()); err != nil {
+		return err
 	}
 	// One connection: SQLite has one writer in any case, and a second reader in
 	// this process would only contend with it.
-	db.SetMaxOpenConns(1)
-	return &Store{path: path, db: db, now: time.Now}, nil
+	s.db.SetMaxOpenConns(1)
+	return nil
 }
 
-// change runs f in one durable transaction.
+// change runs f in one durable transaction. It may run it again, where the first time was
+// undone.
 func (s *Store) change(doing string, f func(tx *sql.Tx) error) error {
-	return explain(s.path, doing, transact(s.db, f))
+	return s.alone(doing, func() error { return transact(s.db, f) })
+}
+
+// alone does something to the store while no other writer does, and none that reads keeps it
+// from it.
+func (s *Store) alone(doing string, do func() error) error {
+	if s.readOnly {
+		return explain(s.path, doing, do())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		err := explain(s.path, doing, s.attempt(do))
+		busy := new(Busy)
+		if !errors.As(err, &busy) || s.OnBusy == nil || !s.OnBusy(busy) {
+			return err
+		}
+	}
+}
+
+func (s *Store) attempt(do func() error) error {
+	waiting, cancel := context.WithTimeout(context.Background(), s.patience.writers)
+	defer cancel()
+	err := file.Hold(waiting, s.path+lockSuffix, func() error {
+		if now, err := os.Stat(s.path); err == nil && !os.SameFile(now, s.at) { // another writer has moved it
+			if err := errors.Join(s.db.Close(), s.connect()); err != nil {
+				return err
+			}
+		}
+		err := do()
+		if !isBusy(err) || isWritten(s.path) {
+			return err
+		}
+		if moving := s.moveAside(); moving != nil {
+			return errors.Join(err, moving)
+		}
+		return do()
+	})
+	if waiting.Err() != nil && errors.Is(err, waiting.Err()) {
+		busy := &Busy{Path: s.path, Err: err}
+		if holders, err := procfs.Host.FileLocks(s.path + lockSuffix); err == nil && len(holders) > 0 {
+			busy.PID = holders[0].PID
+		}
+		return busy
+	}
+	return err
 }
 
 func transact(db *sql.DB, f func(tx *sql.Tx) error) error {
@@ -198,5 +286,9 @@ func transact(db *sql.DB, f func(tx *sql.Tx) error) error {
 	if err := f(tx); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		_, _ = db.Exec("ROLLBACK") // a commit that a reader kept waiting leaves the transaction open
+		return err
+	}
+	return nil
 }

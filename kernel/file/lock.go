@@ -93,3 +93,19 @@ func Unlock(f *os.File) error {
 	}
 	return errors.Join(err, f.Close())
 }
+
+// WriteLocked tells whether another process, or another file of this one, holds a lock for
+// writing on a range of a file (fcntl(2), F_OFD_GETLK). Only who may write the file can.
+func WriteLocked(path string, from, length int64) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	// Of a lock for reading it is asked whether it could be had.
+	l := unix.Flock_t{Type: unix.F_RDLCK, Start: from, Len: length}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &l); err != nil {
+		return false, &os.PathError{Op: "look at the locks of", Path: path, Err: err}
+	}
+	return l.Type != unix.F_UNLCK, nil
+}

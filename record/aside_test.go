@@ -1,0 +1,134 @@
+package record
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/kernel/file"
+)
+
+// impatient is for tests in which somebody holds what is waited for.
+var impatient = patience{writers: 100 * time.Millisecond, readers: 50 * time.Millisecond}
+
+// lockedForReading holds what SQLite locks of a file, as far as who may only read it can: a
+// reader that was stopped, or another user who wants to keep root waiting.
+func lockedForReading(t *testing.T, path string, from, length int64) {
+	t.Helper()
+	f, err := os.Open(path)
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	must(t, unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK, Start: from, Len: length}))
+}
+
+// Whoever reads the store, and however long, keeps nothing from being written.
+func TestReadersKeepNobodyWaiting(t *testing.T) {
+	for name, of := range map[string][2]int64{
+		"a stopped reader": {lockedFrom + 2, 510}, "a user who locks all": {0, 0}, "who locks what writers reserve": {lockedFrom + 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "tare.db")
+			s, err := openFor(path, impatient)
+			must(t, err)
+			other, err := openFor(path, impatient) // which does not know that the file is moved
+			must(t, err)
+			must(t, s.Begin(example("weigh-1")))
+			lockedForReading(t, path, of[0], of[1])
+			reader, err := OpenReadOnly(path)
+			must(t, err)
+			defer reader.Close()
+			trial := func(s *Store, block int) {
+				t.Helper()
+				_, err := s.AddTrial("weigh-1", Trial{Condition: "redis@bare", Block: block, Attempt: 1, Started: epoch})
+				must(t, err)
+			}
+			trial(s, 1)
+			trial(other, 2)
+			if mode := modeOf(t, path); mode != 0o644 {
+				t.Errorf("after the first wait: mode %o", mode)
+			}
+			// Somebody insists.
+			lockedForReading(t, path, of[0], of[1])
+			trial(s, 3)
+			if mode := modeOf(t, path); mode != 0o600 {
+				t.Errorf("after the second wait: mode %o", mode)
+			}
+			must(t, s.Close())
+			if mode := modeOf(t, path); mode != 0o644 {
+				t.Errorf("at the end: mode %o", mode)
+			}
+			run, err := other.Run("weigh-1")
+			if err != nil || len(run.Trials) != 3 {
+				t.Errorf("%d trials are kept: %v", len(run.Trials), err)
+			}
+			if before, err := reader.Run("weigh-1"); err != nil || len(before.Trials) != 0 {
+				t.Errorf("who reads sees %d trials, of what there was before: %v", len(before.Trials), err)
+			}
+			must(t, other.Close())
+			if mode := modeOf(t, path+lockSuffix); mode != 0o600 {
+				t.Errorf("the lock has mode %o", mode)
+			}
+		})
+	}
+}
+
+func modeOf(t *testing.T, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	must(t, err)
+	return info.Mode().Perm()
+}
+
+// Where another writer has the store, what is to be written is kept, and written later.
+func TestABusyStoreIsWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tare.db")
+	s, err := openFor(path, impatient)
+	must(t, err)
+	defer s.Close()
+	must(t, s.Begin(example("weigh-1")))
+	trial := Trial{Condition: "redis@bare", Block: 1, Attempt: 1, Started: epoch}
+	busy := new(Busy)
+
+	held, err := file.Lock(path + lockSuffix)
+	must(t, err)
+	if _, err := s.AddTrial("weigh-1", trial); !errors.As(err, &busy) || busy.PID != os.Getpid() {
+		t.Errorf("nobody is asked: %v", err)
+	}
+	asked := 0
+	s.OnBusy = func(*Busy) bool {
+		if asked++; asked == 3 {
+			must(t, held.Close())
+		}
+		return asked < 5
+	}
+	_, err = s.AddTrial("weigh-1", trial)
+	if err != nil || asked != 3 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+
+	// One that knows nothing of the lock file, as an older tare.
+	old, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	must(t, unix.FcntlFlock(old.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: lockedFrom + 1, Len: 1}))
+	before, err := os.Stat(path)
+	must(t, err)
+	asked = 0
+	s.OnBusy = func(*Busy) bool {
+		if asked++; asked == 2 {
+			must(t, old.Close())
+		}
+		return asked < 5
+	}
+	trial.Block = 2
+	_, err = s.AddTrial("weigh-1", trial)
+	if now, serr := os.Stat(path); err != nil || asked != 2 || serr != nil || !os.SameFile(before, now) {
+		t.Errorf("asked %d times, moved %v: %v", asked, !os.SameFile(before, now), err)
+	}
+	if run, err := s.Run("weigh-1"); err != nil || len(run.Trials) != 2 {
+		t.Errorf("%d trials are kept: %v", len(run.Trials), err)
+	}
+}
