@@ -120,7 +120,7 @@ func TestCleanAfterKill(t *testing.T) {
 // they may read, and directories that they cannot enter.
 func closed(t *testing.T, home string) {
 	t.Helper()
-	open := []string{storeFile, storeFile + "-wal", storeFile + "-shm", "reports"}
+	open := []string{storeFile, "reports"}
 	entries, err := os.ReadDir(home)
 	if err != nil {
 		t.Fatal(err)

@@ -41,9 +41,9 @@ type Store struct {
 	// has the store for long. What is to be written is kept meanwhile. Nil gives up.
 	OnBusy func(*Busy) bool
 
-	mu     sync.Mutex // one write at a time, and what follows
-	at     fs.FileInfo
-	moved  int
+	mu     sync.Mutex  // one write at a time, and what follows
+	at     fs.FileInfo // the file that is open
+	moved  int         // how often the file was moved aside
 	closed fs.FileMode // the mode to give back at the end; 0 where it was not taken
 }
 
