@@ -24,7 +24,7 @@ func isBusy(err error) bool {
 // isWritten tells whether a program that knows nothing of the lock file is writing, as an
 // older tare: its locks are for writing, which readers cannot take.
 func isWritten(path string) bool {
-	locked, err := file.WriteLocked(path, lockedFrom, lockedBytes)
+	locked, err := file.WriteLocked(path, file.Range{From: lockedFrom, Length: lockedBytes})
 	return err != nil || locked
 }
 

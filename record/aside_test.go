@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"tare/kernel/file"
 )
 
@@ -17,18 +15,19 @@ var impatient = patience{writers: 100 * time.Millisecond, readers: 50 * time.Mil
 
 // lockedForReading holds what SQLite locks of a file, as far as who may only read it can: a
 // reader that was stopped, or another user who wants to keep root waiting.
-func lockedForReading(t *testing.T, path string, from, length int64) {
+func lockedForReading(t *testing.T, path string, r file.Range) {
 	t.Helper()
 	f, err := os.Open(path)
 	must(t, err)
 	t.Cleanup(func() { f.Close() })
-	must(t, unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK, Start: from, Len: length}))
+	must(t, file.LockRange(f, r, false))
 }
 
 // Whoever reads the store, and however long, keeps nothing from being written.
 func TestReadersKeepNobodyWaiting(t *testing.T) {
-	for name, of := range map[string][2]int64{
-		"a stopped reader": {lockedFrom + 2, 510}, "a user who locks all": {0, 0}, "who locks what writers reserve": {lockedFrom + 1, 1},
+	for name, of := range map[string]file.Range{
+		"a stopped reader": {From: lockedFrom + 2, Length: 510}, "a user who locks all": {},
+		"who locks what writers reserve": {From: lockedFrom + 1, Length: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "tare.db")
@@ -37,7 +36,7 @@ func TestReadersKeepNobodyWaiting(t *testing.T) {
 			other, err := openFor(path, impatient) // which does not know that the file is moved
 			must(t, err)
 			must(t, s.Begin(example("weigh-1")))
-			lockedForReading(t, path, of[0], of[1])
+			lockedForReading(t, path, of)
 			reader, err := OpenReadOnly(path)
 			must(t, err)
 			defer reader.Close()
@@ -52,7 +51,7 @@ func TestReadersKeepNobodyWaiting(t *testing.T) {
 				t.Errorf("after the first wait: mode %o", mode)
 			}
 			// Somebody insists.
-			lockedForReading(t, path, of[0], of[1])
+			lockedForReading(t, path, of)
 			trial(s, 3)
 			if mode := modeOf(t, path); mode != 0o600 {
 				t.Errorf("after the second wait: mode %o", mode)
@@ -113,7 +112,7 @@ func TestABusyStoreIsWaitedFor(t *testing.T) {
 	// One that knows nothing of the lock file, as an older tare.
 	old, err := os.OpenFile(path, os.O_RDWR, 0)
 	must(t, err)
-	must(t, unix.FcntlFlock(old.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: lockedFrom + 1, Len: 1}))
+	must(t, file.LockRange(old, file.Range{From: lockedFrom + 1, Length: 1}, true))
 	before, err := os.Stat(path)
 	must(t, err)
 	asked = 0

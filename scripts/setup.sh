@@ -278,7 +278,7 @@ step_engine() {
 # and where there is one it has started the engine when it was installed.
 start_engine() {
 	local address=$1 log=$engine_state/dockerd.log pid tries
-	mkdir -p -m 0700 "$engine_state"
+	mkdir -p "$engine_state"
 	chmod 0700 "$engine_state"
 	# shellcheck disable=SC2086 # flags, a list of words
 	setsid dockerd --host="$address" ${TARE_DOCKERD_FLAGS:-} >"$log" 2>&1 </dev/null &

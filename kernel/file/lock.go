@@ -94,16 +94,32 @@ func Unlock(f *os.File) error {
 	return errors.Join(err, f.Close())
 }
 
-// WriteLocked tells whether another process, or another file of this one, holds a lock for
-// writing on a range of a file (fcntl(2), F_OFD_GETLK). Only who may write the file can.
-func WriteLocked(path string, from, length int64) (bool, error) {
+// Range is a part of a file by which programs lock it (fcntl(2)); no length is to its end.
+type Range struct{ From, Length int64 }
+
+// LockRange takes a range's lock, for writing or for reading, which goes with the open file.
+// It waits for nobody.
+func LockRange(f *os.File, r Range, writing bool) error {
+	l := unix.Flock_t{Type: unix.F_RDLCK, Start: r.From, Len: r.Length}
+	if writing {
+		l.Type = unix.F_WRLCK
+	}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &l); err != nil {
+		return &os.PathError{Op: "lock a range of", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// WriteLocked tells whether somebody else, or another open file of this process, holds a
+// range's lock for writing. Only who may write the file can.
+func WriteLocked(path string, r Range) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
 	// Of a lock for reading it is asked whether it could be had.
-	l := unix.Flock_t{Type: unix.F_RDLCK, Start: from, Len: length}
+	l := unix.Flock_t{Type: unix.F_RDLCK, Start: r.From, Len: r.Length}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &l); err != nil {
 		return false, &os.PathError{Op: "look at the locks of", Path: path, Err: err}
 	}

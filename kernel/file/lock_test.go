@@ -158,3 +158,30 @@ func TestLockIsClosedToOthers(t *testing.T) {
 		t.Errorf("mode %v: %v", info.Mode(), err)
 	}
 }
+
+// A range that is locked for writing is told from one that is locked for reading.
+func TestWriteLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := Range{10, 5}
+	for _, writing := range []bool{false, true} {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := LockRange(f, at, writing); err != nil {
+			t.Fatal(err)
+		}
+		if locked, err := WriteLocked(path, Range{0, 0}); locked != writing || err != nil {
+			t.Errorf("writing %v: %v, %v", writing, locked, err)
+		}
+		if locked, err := WriteLocked(path, Range{15, 1}); locked || err != nil {
+			t.Errorf("beside it: %v, %v", locked, err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
