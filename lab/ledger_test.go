@@ -270,6 +270,8 @@ func TestOurCgroups(t *testing.T) {
 		"4:memory:/docker/abc\n0::/": false,
 		"0::/user/tare/x":            false,
 		"0::/target":                 false,
+		"0::/tare\n":                 true,
+		"0::/tare \n":                false,
 		"":                           false,
 	} {
 		if got := inOurCgroup(text); got != want {

@@ -135,7 +135,7 @@ func (o *observer) ours(p accounting.Process) bool {
 // inOurCgroup reads a /proc/PID/cgroup.
 func inOurCgroup(text string) bool {
 	for row := range strings.Lines(text) {
-		parts := strings.SplitN(strings.TrimSpace(row), ":", 3)
+		parts := strings.SplitN(strings.TrimSuffix(row, "\n"), ":", 3)
 		if len(parts) != 3 {
 			continue
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tare/kernel/procfs"
 )
 
 // Ability is something that tare can, or cannot, do on this host.
@@ -116,9 +118,8 @@ func trySwap() (string, error) {
 	}
 	var names []string
 	for _, line := range lines[1:] {
-		if fields := strings.Fields(line); len(fields) > 0 {
-			names = append(names, fields[0])
-		}
+		name, _, _ := strings.Cut(line, " ") // blanks in it are escaped
+		names = append(names, procfs.Unescape(name))
 	}
 	return strings.Join(names, ", "), nil
 }

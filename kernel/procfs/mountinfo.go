@@ -37,12 +37,13 @@ func ParseMountInfo(r io.Reader) ([]Mount, error) {
 }
 
 func parseMount(line string) (Mount, error) {
-	// Optional fields end with a lone hyphen; blanks within fields are escaped.
+	// Optional fields end with a lone hyphen. Blanks within fields are escaped, and no
+	// other white space is that a name may have.
 	before, after, ok := strings.Cut(line, " - ")
 	if !ok {
 		return Mount{}, fmt.Errorf("no separator")
 	}
-	f, g := strings.Fields(before), strings.Split(after, " ")
+	f, g := strings.Split(before, " "), strings.Split(after, " ")
 	if len(f) < 6 || len(g) < 3 {
 		return Mount{}, fmt.Errorf("too few fields")
 	}
@@ -56,16 +57,16 @@ func parseMount(line string) (Mount, error) {
 	}
 	return Mount{
 		ID: id, Parent: parent, Device: f[2],
-		Root: unescape(f[3]), Point: unescape(f[4]),
+		Root: Unescape(f[3]), Point: Unescape(f[4]),
 		Options: strings.Split(f[5], ","), Propagation: f[6:],
-		FSType: unescape(g[0]), Source: unescape(g[1]),
+		FSType: Unescape(g[0]), Source: Unescape(g[1]),
 		SuperOptions: strings.Split(g[2], ","),
 	}, nil
 }
 
-// unescape undoes the kernel's octal escapes of blank, tab, newline, backslash
-// and hash (seq_path).
-func unescape(s string) string {
+// Unescape undoes the kernel's octal escapes of blank, tab, newline, backslash
+// and hash (seq_path), in files that escape the backslash as well: mountinfo, /proc/swaps.
+func Unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
 	}

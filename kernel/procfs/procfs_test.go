@@ -70,6 +70,7 @@ func TestParseLimits(t *testing.T) {
 const mountText = `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
 31 27 0:29 /a\040b /mnt/c\134d rw,nosuid shared:3 master:1 - overlay overlay rw,lowerdir=/x:/y
 40 27 0:40 / /empty ro - tmpfs  rw
+41 27 0:40 / /no-break space\040(deleted) ro - tmpfs tmpfs rw
 `
 
 func TestParseMountInfo(t *testing.T) {
@@ -84,6 +85,8 @@ func TestParseMountInfo(t *testing.T) {
 			FSType: "overlay", Source: "overlay", SuperOptions: []string{"rw", "lowerdir=/x:/y"}},
 		{ID: 40, Parent: 27, Device: "0:40", Root: "/", Point: "/empty", Options: []string{"ro"}, Propagation: []string{},
 			FSType: "tmpfs", Source: "", SuperOptions: []string{"rw"}},
+		{ID: 41, Parent: 27, Device: "0:40", Root: "/", Point: "/no-break\u00a0space (deleted)", Options: []string{"ro"}, Propagation: []string{},
+			FSType: "tmpfs", Source: "tmpfs", SuperOptions: []string{"rw"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

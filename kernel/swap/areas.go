@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"tare/kernel/procfs"
 	"tare/kernel/small"
 )
 
@@ -33,7 +35,16 @@ func (h Host) Areas() ([]Area, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this kernel has no swap at all (CONFIG_SWAP): %w", err)
 	}
-	return ParseAreas(bytes.NewReader(b))
+	areas, err := ParseAreas(bytes.NewReader(b))
+	for i := range areas {
+		// A file may have a name that ends as the kernel marks a deleted one.
+		if a := &areas[i]; a.Deleted {
+			if _, err := os.Lstat(h.path(a.Path + deleted)); err == nil {
+				a.Path, a.Deleted = a.Path+deleted, false
+			}
+		}
+	}
+	return areas, err
 }
 
 // Area finds the one of that path; ok is false where it is not in use.
@@ -55,7 +66,10 @@ func (h Host) Area(path string) (a Area, ok bool, err error) {
 	return Area{}, false, nil
 }
 
-// ParseAreas reads a /proc/swaps, whose sizes are in KiB.
+const deleted = " (deleted)"
+
+// ParseAreas reads a /proc/swaps, whose sizes are in KiB. A file whose name ends in
+// " (deleted)" is taken for one that is gone.
 func ParseAreas(r io.Reader) ([]Area, error) {
 	var areas []Area
 	lines := bufio.NewScanner(r)
@@ -80,12 +94,12 @@ func ParseAreas(r io.Reader) ([]Area, error) {
 }
 
 func parseArea(line string) (Area, error) {
-	f := strings.Fields(line)
+	f := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
 	if len(f) != 5 {
 		return Area{}, fmt.Errorf("%d fields, want path, type, size, used and priority", len(f))
 	}
-	a := Area{Path: unescape(f[0]), File: f[1] == "file"}
-	a.Path, a.Deleted = strings.CutSuffix(a.Path, " (deleted)")
+	a := Area{Path: procfs.Unescape(f[0]), File: f[1] == "file"}
+	a.Path, a.Deleted = strings.CutSuffix(a.Path, deleted)
 	var err error
 	if a.Size, err = kibibytes(f[2]); err != nil {
 		return Area{}, fmt.Errorf("size: %w", err)
@@ -108,22 +122,6 @@ func kibibytes(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a number of KiB", text)
 	}
 	return n << 10, nil
-}
-
-// unescape undoes the kernel's octal escapes (seq_path), of blanks and backslashes.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if v, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(v))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // Taken says that no priority is left above the areas in use: a new area could at best

@@ -33,7 +33,8 @@ const threeAreas = `Filename				Type		Size		Used		Priority
 `
 
 func TestAreas(t *testing.T) {
-	got, err := fake(t, map[string]string{"proc/swaps": threeAreas}).Areas()
+	const odd = "/s/no-break\u00a0space file 1 0 6\n/s/here\\040(deleted) file 1 0 8\n/s/back\\134040 file 1 0 9\n"
+	got, err := fake(t, map[string]string{"proc/swaps": threeAreas + odd, "s/here (deleted)": ""}).Areas()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +42,9 @@ func TestAreas(t *testing.T) {
 		{Path: "/dev/vda2", Size: 8388604 << 10, Used: 12 << 10, Priority: -2},
 		{Path: "/var/lib/a file", File: true, Size: 65532 << 10, Used: 4 << 20, Priority: 5},
 		{Path: "/tmp/gone", Deleted: true, File: true, Size: 1020 << 10, Priority: 7},
+		{Path: "/s/no-break\u00a0space", File: true, Size: 1 << 10, Priority: 6},
+		{Path: "/s/here (deleted)", File: true, Size: 1 << 10, Priority: 8},
+		{Path: `/s/back\040`, File: true, Size: 1 << 10, Priority: 9},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
