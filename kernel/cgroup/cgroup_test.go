@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-const members = "9:name=systemd:/init\n8:memory:/a:b\n3:cpuacct,cpu:/x\n0::/u (deleted)\n"
+const members = "9:name=systemd:/init\n8:memory:/a:b\n3:cpuacct,cpu:/x (deleted)\n0::/u (deleted)\n"
 
 func TestParseMembership(t *testing.T) {
 	got, err := ParseMembership(strings.NewReader(members))
@@ -69,8 +70,8 @@ func TestParseMembership(t *testing.T) {
 	want := []Membership{
 		{ID: 9, Name: "systemd", Path: "/init"},
 		{ID: 8, Controllers: []string{"memory"}, Path: "/a:b"},
-		{ID: 3, Controllers: []string{"cpu", "cpuacct"}, Path: "/x"},
-		{ID: 0, Path: "/u"},
+		{ID: 3, Controllers: []string{"cpu", "cpuacct"}, Path: "/x (deleted)"},
+		{ID: 0, Path: "/u", Deleted: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -81,7 +82,7 @@ func TestParseMembership(t *testing.T) {
 		dirs = append(dirs, p.Dir())
 	}
 	if diff := cmp.Diff([]string{
-		"/sys/fs/cgroup/cpu,cpuacct/x", "/sys/fs/cgroup/memory/a:b", "/sys/fs/cgroup/systemd/init", "/sys/fs/cgroup/unified/u",
+		"/sys/fs/cgroup/cpu,cpuacct/x (deleted)", "/sys/fs/cgroup/memory/a:b", "/sys/fs/cgroup/systemd/init", "/sys/fs/cgroup/unified/u",
 	}, dirs); diff != "" {
 		t.Error(diff)
 	}
@@ -282,6 +283,37 @@ func ways(t *testing.T) (all []Layout) {
 	return all
 }
 
+// Groups whose names look like the kernel's marks, or end in white space, are found.
+func TestOfOddNames(t *testing.T) {
+	for _, way := range ways(t) {
+		group := own(t, way)
+		for _, name := range []string{"x (deleted)", "blank ", "return\r", `back\012slash`, "a:b", "no-break\u00a0space"} {
+			odd := group.Child(name)
+			if err := odd.Create(); err != nil {
+				t.Fatal(err)
+			}
+			sleeper := exec.Command("sleep", "3600")
+			if err := sleeper.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range odd.ProcessFiles() {
+				if err := os.WriteFile(file, []byte(strconv.Itoa(sleeper.Process.Pid)), 0); err != nil {
+					t.Error(err)
+				}
+			}
+			got, _, err := way.Of(sleeper.Process.Pid)
+			if diff := cmp.Diff(odd, got); diff != "" || err != nil {
+				t.Errorf("%q: %v %s", name, err, diff)
+			}
+			_ = sleeper.Process.Kill()
+			_ = sleeper.Wait() // it was killed
+			if err := odd.Remove(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 func TestKillReachesEveryDescendant(t *testing.T) {
 	for _, way := range ways(t) {
 		t.Run(strings.Fields(way.Mode())[0], func(t *testing.T) {
@@ -349,6 +381,9 @@ func FuzzParseMembership(f *testing.F) {
 		for _, m := range all {
 			if !strings.HasPrefix(m.Path, "/") || m.ID < 0 {
 				t.Errorf("accepted %+v", m)
+			}
+			if again, err := ParseMembership(strings.NewReader(m.String())); err != nil || again[0].Path != m.Path || again[0].Deleted != m.Deleted {
+				t.Errorf("%+v is written as %q, which is read as %+v, %v", m, m, again, err)
 			}
 		}
 	})

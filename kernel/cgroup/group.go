@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -20,11 +19,20 @@ type Membership struct {
 	Controllers []string // sorted; empty for version 2
 	Name        string   // of a version 1 tree without controllers
 	Path        string   // from the hierarchy's root
+	// Deleted tells that the group's directory is gone, which the kernel marks in version 2. A
+	// living group whose name ends in " (deleted)" reads the same.
+	Deleted bool
 }
+
+const deleted = " (deleted)"
 
 // String writes the line as the kernel does.
 func (m Membership) String() string {
-	return fmt.Sprintf("%d:%s:%s", m.ID, m.key(), m.Path)
+	line := fmt.Sprintf("%d:%s:%s", m.ID, m.key(), m.Path)
+	if m.Deleted {
+		line += deleted
+	}
+	return line
 }
 
 func (m Membership) key() string {
@@ -32,21 +40,27 @@ func (m Membership) key() string {
 	return h.key()
 }
 
-// ParseMembership parses /proc/PID/cgroup. A path may hold colons.
+// ParseMembership parses /proc/PID/cgroup. A path may hold every byte but a newline.
 func ParseMembership(r io.Reader) ([]Membership, error) {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
 	var all []Membership
-	scan := bufio.NewScanner(r)
-	for scan.Scan() {
-		f := strings.SplitN(scan.Text(), ":", 3)
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		f := strings.SplitN(line, ":", 3)
 		if len(f) != 3 || !strings.HasPrefix(f[2], "/") {
-			return nil, fmt.Errorf("%q is not ID:CONTROLLERS:/PATH", scan.Text())
+			return nil, fmt.Errorf("%q is not ID:CONTROLLERS:/PATH", line)
 		}
 		id, err := strconv.Atoi(f[0])
 		if err != nil || id < 0 {
-			return nil, fmt.Errorf("%q: the hierarchy's id is not a number", scan.Text())
+			return nil, fmt.Errorf("%q: the hierarchy's id is not a number", line)
 		}
-		// The kernel marks the group of a zombie whose directory is gone.
-		m := Membership{ID: id, Path: strings.TrimSuffix(f[2], " (deleted)")}
+		m := Membership{ID: id, Path: f[2]}
+		if id == 0 {
+			m.Path, m.Deleted = strings.CutSuffix(f[2], deleted)
+		}
 		for word := range strings.SplitSeq(f[1], ",") {
 			if name, ok := strings.CutPrefix(word, "name="); ok {
 				m.Name = name
@@ -57,7 +71,7 @@ func ParseMembership(r io.Reader) ([]Membership, error) {
 		slices.Sort(m.Controllers)
 		all = append(all, m)
 	}
-	return all, scan.Err()
+	return all, nil
 }
 
 // Place is one directory in one hierarchy.
@@ -71,6 +85,11 @@ func (p Place) Dir() string { return filepath.Join(p.Mount, within(p.Root, p.Pat
 
 // File is the path of one of the place's files, such as "cpu.shares".
 func (p Place) File(name string) string { return filepath.Join(p.Dir(), name) }
+
+func (p Place) exists() bool {
+	_, err := os.Stat(p.Dir())
+	return err == nil
+}
 
 // within gives name relative to the part of the tree that is mounted. A group
 // above that part (seen from inside a container) shows as the part's root.
@@ -124,9 +143,14 @@ func (l Layout) In(members []Membership) Group {
 	var g Group
 	for _, h := range l.Hierarchies {
 		i := slices.IndexFunc(members, func(m Membership) bool { return m.key() == h.key() })
-		if i >= 0 {
-			g.Places = append(g.Places, Place{h, members[i].Path})
+		if i < 0 {
+			continue
 		}
+		place := Place{h, members[i].Path}
+		if marked := (Place{h, place.Path + deleted}); members[i].Deleted && marked.exists() {
+			place = marked // that is its name
+		}
+		g.Places = append(g.Places, place)
 	}
 	return g
 }
@@ -178,10 +202,7 @@ func (g Group) For(controller string) (Place, bool) {
 
 // Exists reports whether the group has a directory in any of its hierarchies.
 func (g Group) Exists() bool {
-	return slices.ContainsFunc(g.Places, func(p Place) bool {
-		_, err := os.Stat(p.Dir())
-		return err == nil
-	})
+	return slices.ContainsFunc(g.Places, Place.exists)
 }
 
 // String names the group's path, as for an error.

@@ -122,8 +122,9 @@ func zombieOf(pid int, group string) bool {
 	}
 	for line := range strings.Lines(string(b)) {
 		_, after, _ := strings.Cut(line, ":/")
-		path := "/" + strings.TrimSuffix(strings.TrimSpace(after), " (deleted)")
-		if path == group || strings.HasPrefix(path, group+"/") {
+		path := "/" + strings.TrimSuffix(after, "\n")
+		// The kernel marks a group that is gone. One may have such a name, too.
+		if path == group || strings.TrimSuffix(path, " (deleted)") == group || strings.HasPrefix(path, group+"/") {
 			return true
 		}
 	}

@@ -78,7 +78,8 @@ func TestThrottlingOutlivesItsGroup(t *testing.T) {
 	p.say(t)
 	var counts cgroup.Use
 	var err error
-	for counts.Throttled < 5 {
+	// On a busy host a quota may run out while others run anyway: then it costs no time.
+	for counts.Throttled < 5 || counts.ThrottledTime == 0 {
 		if counts, err = g.Use(); err != nil {
 			t.Fatal(err)
 		}
