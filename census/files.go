@@ -3,6 +3,8 @@ package census
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"tare/probe/pagetable"
 )
@@ -11,12 +13,28 @@ import (
 // on a file system of its own, under a device number of its own; they are one
 // file where one of their frames is the same.
 type FileCount struct {
-	Path   string `json:"path"`   // as the processes name it; the first of several names in their order
-	Device uint64 `json:"device"` // of that name, as stat has it
-	Inode  uint64 `json:"inode"`
-	Names  int    `json:"names"`   // how many different names (path, device, inode) it has
-	Frames uint64 `json:"frames"`  // frames of the file that are mapped, each once
-	Tally  Tally  `json:"entries"` // of all its mappings, pages copied on write among them
+	Path    string `json:"path"`              // as the processes name it; the first of several names in their order
+	Deleted bool   `json:"deleted,omitempty"` // the file is no longer at that path
+	Device  uint64 `json:"device"`            // of that name, as stat has it
+	Inode   uint64 `json:"inode"`
+	Names   int    `json:"names"`   // how many different names (path, device, inode) it has
+	Frames  uint64 `json:"frames"`  // frames of the file that are mapped, each once
+	Tally   Tally  `json:"entries"` // of all its mappings, pages copied on write among them
+}
+
+// deleted marks a deleted file, as the kernel does.
+const deleted = " (deleted)"
+
+// Name is the path for a reader. That of a deleted file is marked, and one that only looks
+// so is quoted: a path begins with a slash.
+func (f *FileCount) Name() string {
+	switch {
+	case f.Deleted:
+		return f.Path + deleted
+	case strings.HasSuffix(f.Path, deleted):
+		return strconv.Quote(f.Path)
+	}
+	return f.Path
 }
 
 // OtherFiles sums files that are not listed.
@@ -57,7 +75,7 @@ func (f *fileIndex) of(s *pagetable.Space) []int {
 		if !ok {
 			k = len(f.all)
 			f.number[name] = k
-			f.all = append(f.all, FileCount{Path: m.File, Device: m.Device, Inode: m.Inode, Names: 1})
+			f.all = append(f.all, FileCount{Path: m.File, Deleted: m.Deleted, Device: m.Device, Inode: m.Inode, Names: 1})
 			f.parent = append(f.parent, k)
 		}
 		files[i] = k
@@ -89,7 +107,7 @@ func (f *fileIndex) united(most int) (files []FileCount, rest OtherFiles) {
 		}
 		one, other := &f.all[r], &f.all[i]
 		if (fileName{other.Path, other.Device, other.Inode}).compare(fileName{one.Path, one.Device, one.Inode}) < 0 {
-			one.Path, one.Device, one.Inode = other.Path, other.Device, other.Inode
+			one.Path, one.Deleted, one.Device, one.Inode = other.Path, other.Deleted, other.Device, other.Inode
 		}
 		one.Names++
 		one.Frames += other.Frames

@@ -26,8 +26,8 @@ type Mapping struct {
 	// anonymous memory. "/dev/zero" is anonymous memory that is shared, where
 	// Deleted, "/memfd:NAME" and "/SYSV00000000" are shared memory.
 	Path string
-	// Deleted tells that the file has no name any more. (A file whose
-	// name ends in " (deleted)" reads the same.)
+	// Deleted tells that the file is no longer at Path. [ParseMaps] can only go by the text;
+	// [Process.Settle] asks the kernel.
 	Deleted bool
 }
 
@@ -49,13 +49,21 @@ func (m *Mapping) DeviceNumber() uint64 {
 
 // Maps reads /proc/PID/maps: the process' address space, ascending. Nothing is
 // mapped in a kernel thread, nor in a process that has ended.
-func (p Process) Maps() ([]Mapping, error) { return parse(p, "maps", ParseMaps) }
+func (p Process) Maps() ([]Mapping, error) {
+	maps, err := parse(p, "maps", ParseMaps)
+	if err == nil {
+		p.Settle(maps)
+	}
+	return maps, err
+}
 
 // MapsText reads /proc/PID/maps as it stands, for [ParseMaps]; two readings that
 // are equal show that nothing was mapped or unmapped.
 func (p Process) MapsText() ([]byte, error) { return p.read("maps") }
 
-// ParseMaps parses /proc/PID/maps.
+// ParseMaps parses /proc/PID/maps. Two texts have two readings. A path that ends in
+// " (deleted)" is taken for a deleted file's, and "\012" in a path for a newline:
+// [Process.Settle] finds out where it matters.
 func ParseMaps(r io.Reader) ([]Mapping, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -119,8 +127,7 @@ func parseMapping(line []byte) (Mapping, error) {
 		return Mapping{}, fmt.Errorf("permissions %q", p)
 	}
 	m.Read, m.Write, m.Execute, m.Shared = p[0] == 'r', p[1] == 'w', p[2] == 'x', p[3] == 's'
-	// Of what cannot stand in a line only the newline is escaped, and the
-	// backslash itself is not: a path with "\012" in its name reads the same.
+	// Only the newline is escaped, and not the backslash (seq_path, show_map_vma).
 	m.Path = strings.ReplaceAll(m.Path, `\012`, "\n")
 	if strings.HasPrefix(m.Path, "/") {
 		m.Path, m.Deleted = strings.CutSuffix(m.Path, deleted)

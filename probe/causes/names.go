@@ -118,6 +118,7 @@ func (a *addressSpace) update(pid int, hold func(pid int, m *procfs.Mapping)) {
 	if len(a.mappings) > 0 && a.mappings[0].Start != mappings[0].Start {
 		return
 	}
+	procfs.Host.Process(pid).Settle(mappings)
 	a.text, a.mappings = text, a.mappings[:0]
 	for i := range mappings {
 		if m := &mappings[i]; m.Execute || len(a.mappings) == 0 {

@@ -34,18 +34,17 @@ func programOf(p procfs.Process) executable {
 // a mapping's device and inode otherwise than stat does: so the same path is
 // enough.
 func (p executable) is(m *procfs.Mapping) bool {
-	return p.inode != 0 && p.identity == identityOf(m) || p.path != "" && p.path == fileOf(m)
+	return p.inode != 0 && p.identity == identityOf(m) || p.path != "" && p.path == m.Name()
 }
 
 func identityOf(m *procfs.Mapping) identity { return identity{m.DeviceNumber(), m.Inode} }
 
-// fileOf is what is mapped, as the kernel names it for readlink; empty for what is
-// in no file.
+// fileOf is the path of what is mapped; empty for what is in no file.
 func fileOf(m *procfs.Mapping) string {
-	if m.Path == "" || strings.HasPrefix(m.Path, "[") {
+	if strings.HasPrefix(m.Path, "[") {
 		return ""
 	}
-	return m.Name()
+	return m.Path
 }
 
 // atlas keeps what the processes of one census map. What is the same is kept
@@ -67,7 +66,7 @@ func newAtlas() *atlas {
 }
 
 // mappings describes what a process maps, from the text that tells it.
-func (a *atlas) mappings(text []byte, own executable) ([]Mapping, error) {
+func (a *atlas) mappings(p procfs.Process, text []byte, own executable) ([]Mapping, error) {
 	key := layoutText{string(text), own}
 	if all, known := a.texts[key]; known {
 		return all, nil
@@ -76,6 +75,7 @@ func (a *atlas) mappings(text []byte, own executable) ([]Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Settle(maps)
 	all := mappingsOf(maps, own)
 	for i := range all {
 		name, known := a.names[all[i].File]
@@ -103,11 +103,11 @@ func mappingsOf(maps []procfs.Mapping, own executable) []Mapping {
 		id := identityOf(m)
 		all[i] = Mapping{
 			Start: m.Start, End: m.End, Write: m.Write, Execute: m.Execute, Shared: m.Shared,
-			Kind: kindOf(m, own, executed[id]), File: fileOf(m), Device: id.device, Inode: id.inode, Offset: m.Offset,
+			Kind: kindOf(m, own, executed[id]), File: fileOf(m), Deleted: m.Deleted, Device: id.device, Inode: id.inode, Offset: m.Offset,
 		}
 		if k := all[i].Kind; k == Anonymous {
 			// What /dev/zero or the reserve of huge pages gives privately is memory like any other.
-			all[i].File, all[i].Device, all[i].Inode, all[i].Offset = "", 0, 0, 0
+			all[i].File, all[i].Deleted, all[i].Device, all[i].Inode, all[i].Offset = "", false, 0, 0, 0
 		}
 	}
 	return all
@@ -127,7 +127,7 @@ func kindOf(m *procfs.Mapping, own executable, executed bool) Kind {
 		// Mapped privately it is anonymous memory; shared, shared memory
 		// that the kernel names so.
 		return pick(m.Shared, SharedMemory, Anonymous)
-	case strings.HasPrefix(m.Path, "/anon_hugepage"):
+	case m.Path == "/anon_hugepage" && m.Deleted:
 		return pick(m.Shared, SharedMemory, Anonymous)
 	case shared(m):
 		return SharedMemory
@@ -160,14 +160,11 @@ func unfiled(name string) Kind {
 }
 
 // shared tells shared memory that is in no file, or in one only by name. It is
-// what it is even where code is written to it and executed from it.
+// what it is even where code is written to it and executed from it. The kernel's own files
+// have no place in any directory.
 func shared(m *procfs.Mapping) bool {
-	for _, prefix := range []string{"/memfd:", "/SYSV", "/dev/shm/", "/dev/hugepages/"} {
-		if strings.HasPrefix(m.Path, prefix) && (prefix != "/SYSV" || m.Deleted) {
-			return true
-		}
-	}
-	return false
+	begins := func(prefix string) bool { return strings.HasPrefix(m.Path, prefix) }
+	return m.Deleted && (begins("/memfd:") || begins("/SYSV")) || begins("/dev/shm/") || begins("/dev/hugepages/")
 }
 
 func pick(first bool, a, b Kind) Kind {

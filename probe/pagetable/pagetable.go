@@ -45,11 +45,12 @@ type Mapping struct {
 	Write      bool
 	Execute    bool
 	Shared     bool
-	// File is what is mapped, as the process names it; empty for anonymous memory.
-	File   string
-	Device uint64 // of the file's file system, as stat has it
-	Inode  uint64
-	Offset uint64 // bytes into the file of Start
+	// File is the path of what is mapped, as the process names it; empty for anonymous memory.
+	File    string
+	Deleted bool   // the file is no longer at that path
+	Device  uint64 // of the file's file system, as stat has it
+	Inode   uint64
+	Offset  uint64 // bytes into the file of Start
 }
 
 // Run is a stretch of virtual pages with entries, one after the other, within

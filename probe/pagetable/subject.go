@@ -84,7 +84,7 @@ func (s *subject) read(known *atlas) (fate, error) {
 		return gone, nil // it ends
 	}
 	s.own = programOf(s.thread)
-	if s.maps, err = known.mappings(s.text, s.own); err != nil {
+	if s.maps, err = known.mappings(s.thread, s.text, s.own); err != nil {
 		return gone, fmt.Errorf("%s: %w", s.thread.Path("maps"), err)
 	}
 	return counted, nil

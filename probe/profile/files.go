@@ -175,7 +175,10 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 	}
 	switch {
 	case !nameless(m.file):
-		add(strings.TrimSuffix(m.file, " (deleted)"))
+		add(m.file)
+		if before, deleted := strings.CutSuffix(m.file, " (deleted)"); deleted {
+			add(before) // where another may lie by now
+		}
 	case m.buildID == "" && inMemory(m.file):
 		// runc names the copy "runc_cloned".
 		name, _, _ := strings.Cut(base(m.file), "_")

@@ -398,15 +398,15 @@ func (p *page) kinds() []report.Part {
 // filesEach is how many files are listed of each application.
 const filesEach = 4
 
-// byPath sums files of one path: what each container has of its own, and what
+// byPath sums files of one name: what each container has of its own, and what
 // they have in common, are files of one name to a reader.
 func byPath(files []census.FileCount) []census.FileCount {
 	var paths []census.FileCount
 	at := map[string]int{}
 	for _, f := range files {
-		i, known := at[f.Path]
+		i, known := at[f.Name()]
 		if !known {
-			at[f.Path] = len(paths)
+			at[f.Name()] = len(paths)
 			paths = append(paths, f)
 			continue
 		}
@@ -441,7 +441,7 @@ func (p *page) files() []report.Part {
 				break
 			}
 			t.Rows = append(t.Rows, []report.Cell{
-				{Text: name}, {Text: f.Path}, {Text: fmt.Sprint(w)}, mib(f.Frames * pagetable.PageSize),
+				{Text: name}, {Text: f.Name()}, {Text: fmt.Sprint(w)}, mib(f.Frames * pagetable.PageSize),
 				percent(f.Tally.Groupable, w), percent(f.Tally.Across.Groupable, w),
 			})
 			name = ""

@@ -238,7 +238,7 @@ func filesTable(c *census.Count) (report.Table, bool) {
 		if w == 0 || len(t.Rows) == filesShown {
 			break
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: f.Path}, {Text: strconv.FormatUint(w, 10)}, mib(f.Frames * pagetable.PageSize),
+		t.Rows = append(t.Rows, []report.Cell{{Text: f.Name()}, {Text: strconv.FormatUint(w, 10)}, mib(f.Frames * pagetable.PageSize),
 			percent(f.Tally.Groupable, w), percent(f.Tally.Across.Groupable, w), percent(f.Tally.Across.Exclusive, w)})
 	}
 	return t, len(t.Rows) > 0
