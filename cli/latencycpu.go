@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/kernel/accounting"
+	"tare/kernel/cgroup"
 	"tare/lab"
 	"tare/platform"
 	"tare/study/latency"
@@ -57,7 +58,7 @@ service latency).`,
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(cpu.Experiments, ", ")+" (default shares, quota, neighbour, as published)")
 	flags.StringVar(&f.platform, "platform", "docker", "platform of the containers")
-	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more (default as published: 1ms to 10ms, nine of them)")
+	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more, or max, which is always measured (default as published: 1ms to 10ms, nine of them)")
 	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is for the first, the others get the same shares (default 10ms, as published, and 100ms, today's default, for some of the shares)")
 	flags.StringSliceVar(&f.neighbours, "neighbour-quota", nil, "the service's quotas beside a neighbour, which gets the rest of the period (default 5ms,7ms,9ms; with --full as published)")
 	flags.Float64Var(&f.rate, "rate", 2000, "requests per second of the open loop, Poisson arrivals")
@@ -138,7 +139,9 @@ func unmoved(cpus []int) []string {
 
 // levels reads the quotas and periods.
 func (f *cpuFlags) levels(o *cpu.Options, changed func(string) bool) (err error) {
-	if o.Quotas, err = durations("quota", f.quotas); err != nil {
+	// Every service is measured without a limit, which the kernel writes as max.
+	limited := slices.DeleteFunc(slices.Clone(f.quotas), func(q string) bool { return strings.TrimSpace(q) == "max" })
+	if o.Quotas, err = durations("quota", limited); err != nil {
 		return err
 	}
 	if o.Periods, err = durations("period", f.periods); err != nil {
@@ -159,10 +162,10 @@ func (f *cpuFlags) levels(o *cpu.Options, changed func(string) bool) (err error)
 			o.Periods = o.Periods[:1]
 		}
 	}
-	if len(o.Quotas) == 0 {
+	if len(f.quotas) == 0 {
 		for _, q := range cpu.Quotas {
 			// In another first period they are the same shares.
-			o.Quotas = append(o.Quotas, max(cpu.LeastQuota, time.Duration(float64(q)/float64(cpu.Period)*float64(o.Periods[0])).Round(time.Microsecond)))
+			o.Quotas = append(o.Quotas, max(cgroup.LeastQuota, time.Duration(float64(q)/float64(cpu.Period)*float64(o.Periods[0])).Round(time.Microsecond)))
 		}
 		o.Quotas = slices.Compact(o.Quotas)
 		for i := 0; i < len(o.Quotas); i += 2 {

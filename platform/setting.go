@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"github.com/docker/go-units"
+
+	"tare/kernel/cgroup"
 )
 
 // Setting is what a platform grants a program: one field a kernel knob.
@@ -99,7 +101,7 @@ type Key struct {
 
 // Keys lists every knob in canonical order.
 var Keys = []Key{
-	{"cpus", "NUMBER, 0.01 to the host's CPUs", "CPU bandwidth limit (quota over period); on bare metal an affinity to that many CPUs"},
+	{"cpus", "NUMBER, 0.001 to the host's CPUs", "CPU bandwidth limit (quota over period); on bare metal an affinity to that many CPUs"},
 	{"cpu-period", "DURATION, 1ms to 1s", "bandwidth period; default 100ms"},
 	{"cpu-burst", "DURATION, 0 to the quota", "unused quota that may be saved up"},
 	{"cpu-shares", "NUMBER, 2 to 262144", "relative weight against neighbours; default 1024"},
@@ -142,20 +144,20 @@ func (s *Setting) Set(key, value string) error {
 	switch key {
 	case "cpus":
 		v, err := strconv.ParseFloat(value, 64)
-		if err != nil || math.IsNaN(v) || v < 0.01 || v > 1<<20 {
-			return refuse("a number of CPUs from 0.01, such as 1.5")
+		if err != nil || math.IsNaN(v) || v < leastCPUs || v > 1<<20 {
+			return refuse("a number of CPUs from 0.001, such as 1.5")
 		}
 		s.CPUs = v
 	case "cpu-period":
 		v, err := time.ParseDuration(value)
-		if err != nil || v < time.Millisecond || v > time.Second {
-			return refuse("a duration from 1ms to 1s, such as 10ms")
+		if err != nil || v < cgroup.LeastPeriod || v > cgroup.GreatestPeriod || v%time.Microsecond != 0 {
+			return refuse("a duration from 1ms to 1s in whole microseconds, such as 10ms")
 		}
 		s.CPUPeriod = v
 	case "cpu-burst":
 		v, err := time.ParseDuration(value)
-		if err != nil || v < 0 || v > time.Hour {
-			return refuse("a duration such as 20ms")
+		if err != nil || v < 0 || v > time.Hour || v%time.Microsecond != 0 {
+			return refuse("a duration in whole microseconds, such as 20ms")
 		}
 		s.CPUBurst = v
 	case "cpu-shares":
@@ -409,12 +411,15 @@ func (s Setting) Normal() Setting {
 	return s
 }
 
+// leastCPUs is the least quota that the kernel accepts, in the greatest period.
+const leastCPUs = float64(cgroup.LeastQuota) / float64(cgroup.GreatestPeriod)
+
 // Contradiction says, in one line, why no platform of a host with these CPUs
 // could grant the setting; it is empty where one could.
 func (s Setting) Contradiction(hostCPUs []int) string {
 	quota, _, limited := s.Quota()
 	switch {
-	case limited && quota < time.Millisecond:
+	case limited && quota < cgroup.LeastQuota:
 		return fmt.Sprintf("cpus=%g in a period of %v is a quota of %v: the kernel's least is 1ms; raise cpus or cpu-period", s.CPUs, s.CPUPeriod, quota)
 	case s.CPUs > float64(len(hostCPUs)):
 		return fmt.Sprintf("cpus=%g: this host has %d", s.CPUs, len(hostCPUs))

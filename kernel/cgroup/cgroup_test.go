@@ -202,6 +202,36 @@ func TestApplyOnV2(t *testing.T) {
 	}
 }
 
+// The bounds are the kernel's own.
+func TestBoundsOfBandwidth(t *testing.T) {
+	layout, err := Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	h, ok := layout.For("cpu")
+	if !ok {
+		t.Skip("no hierarchy has the cpu controller")
+	}
+	group := own(t, Layout{[]Hierarchy{h}})
+	for b, accepted := range map[Bandwidth]bool{
+		{Quota: LeastQuota, Period: GreatestPeriod}:                    true,
+		{Quota: 20 * time.Second, Period: 100 * time.Millisecond}:      true,
+		{Quota: GreatestQuota, Period: LeastPeriod}:                    true,
+		{Quota: LeastQuota - time.Microsecond, Period: LeastPeriod}:    false,
+		{Quota: GreatestQuota + time.Microsecond, Period: LeastPeriod}: false,
+		{Quota: LeastQuota, Period: LeastPeriod - time.Microsecond}:    false,
+		{Quota: LeastQuota, Period: GreatestPeriod + time.Microsecond}: false,
+	} {
+		err := group.Apply(Limits{Bandwidth: b})
+		if (err == nil) != accepted {
+			t.Errorf("%v: %v, want it accepted: %t", b, err, accepted)
+		}
+		if own, err := group.Own(); accepted && (err != nil || own.Bandwidth != b) {
+			t.Errorf("%v is read back as %v (%v)", b, own.Bandwidth, err)
+		}
+	}
+}
+
 func TestUse(t *testing.T) {
 	hybrid := Layout{append(
 		tree(t, 1, []string{"cpu", "cpuacct", "memory"}, map[string]string{

@@ -92,6 +92,15 @@ func (l Limits) writeMemory(p Place) error {
 	return optional(p.write("memory.memsw.limit_in_bytes", strconv.FormatInt(2*l.Memory, 10)))
 }
 
+// What the kernel accepts as a bandwidth in both versions (tg_set_bandwidth, kernel/sched/core.c),
+// in whole microseconds. A quota of more than all CPUs can run is accepted as well.
+const (
+	LeastQuota     = time.Millisecond
+	GreatestQuota  = (1<<44 - 1) * time.Microsecond
+	LeastPeriod    = time.Millisecond
+	GreatestPeriod = time.Second
+)
+
 func micros(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 
 // HasBurst reports whether this kernel can save up unused quota (Linux 5.14 or newer).

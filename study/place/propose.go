@@ -317,11 +317,8 @@ func (w *Watched) because(p *Proposal) string {
 	return strings.Join(all, "; ")
 }
 
-// The shortest period worth setting, and the least quota that the kernel takes.
-const (
-	shortPeriod = 10 * time.Millisecond
-	leastQuota  = time.Millisecond
-)
+// shortPeriod is the shortest period worth setting.
+const shortPeriod = 10 * time.Millisecond
 
 // periods has those that compute use their quotas in smaller pieces.
 func (w *Watched) periods(p *Proposal) (Action, bool, error) {
@@ -339,9 +336,9 @@ func (w *Watched) periods(p *Proposal) (Action, bool, error) {
 		}
 		quota := time.Duration(float64(b.Quota) * float64(shortPeriod) / float64(b.Period))
 		shorter := cgroup.Bandwidth{Period: shortPeriod, Quota: quota.Round(time.Microsecond)}
-		if shorter.Quota < leastQuota {
-			period := time.Duration(float64(leastQuota) * float64(b.Period) / float64(b.Quota))
-			shorter.Period, shorter.Quota = period.Round(time.Microsecond), leastQuota
+		if shorter.Quota < cgroup.LeastQuota {
+			period := time.Duration(float64(cgroup.LeastQuota) * float64(b.Period) / float64(b.Quota))
+			shorter.Period, shorter.Quota = period.Round(time.Microsecond), cgroup.LeastQuota
 		}
 		if shorter.Period >= b.Period {
 			continue

@@ -76,14 +76,6 @@ var (
 // MatrixSize is that of S4's matrices.
 const MatrixSize = 512
 
-// Bounds of a quota and its period, which are the kernel's
-// (Documentation/scheduler/sched-bwc.rst).
-const (
-	LeastQuota     = time.Millisecond
-	LeastPeriod    = time.Millisecond
-	GreatestPeriod = time.Second
-)
-
 // The neighbour's metrics.
 const (
 	matrixTime = "matrix"

@@ -3,11 +3,13 @@ package cpu
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"tare/kernel/cgroup"
 	"tare/lab"
 	"tare/platform"
 	"tare/record"
@@ -61,9 +63,9 @@ func (g granted) label() string {
 	if g.quota == 0 {
 		return "no quota"
 	}
-	text := fmt.Sprintf("%s/%s", short(g.quota), short(g.period))
+	text := fmt.Sprintf("%s/%s", g.quota, g.period)
 	if g.burst > 0 {
-		text += " +" + short(g.burst)
+		text += " +" + g.burst.String()
 	}
 	return text
 }
@@ -71,16 +73,13 @@ func (g granted) label() string {
 func (g granted) factors() map[string]string {
 	f := map[string]string{}
 	if g.quota > 0 {
-		f[factorQuota], f[factorPeriod] = short(g.quota), short(g.period)
+		f[factorQuota], f[factorPeriod] = g.quota.String(), g.period.String()
 		if g.burst > 0 {
-			f[factorBurst] = short(g.burst)
+			f[factorBurst] = g.burst.String()
 		}
 	}
 	return f
 }
-
-// short writes a duration as people write quotas: "1.5ms".
-func short(d time.Duration) string { return strings.TrimSuffix(d.String(), "0s") }
 
 // Design makes the design. Usage errors are *kit.Usage; a platform that the host
 // lacks is a *platform.Missing.
@@ -88,6 +87,9 @@ func Design(o Options) (lab.Design, error) {
 	d := lab.Design{Study: service.Study, Seed: o.Seed, Plan: o.Plan}
 	if err := o.check(); err != nil {
 		return d, err
+	}
+	if len(o.Quotas) == 0 && slices.ContainsFunc(o.Experiments, func(e string) bool { return e == Quota || e == Open || e == Burst }) {
+		return d, kit.Usagef("--quota max: a service is always measured without a quota: name another to compare with it")
 	}
 	if _, err := o.Host.FindFor(o.Platform, o.Base); err != nil {
 		return d, err
@@ -116,35 +118,36 @@ func (o Options) check() error {
 			return kit.Usagef("--experiment %s: want some of %s", e, strings.Join(Experiments, ", "))
 		}
 	}
-	for i, p := range o.Periods {
-		for _, q := range o.further() {
-			if share := scaled(q, o.Periods[0], p); i > 0 && share < LeastQuota {
-				return kit.Usagef("--period %s: the share of --quota %s is %s there, and the kernel requires at least %s: set a longer period or a larger quota",
-					short(p), short(q), short(share), short(LeastQuota))
-			}
-		}
-		if p < LeastPeriod || p > GreatestPeriod {
-			return kit.Usagef("--period %s: want %s to %s, the kernel's bounds", short(p), short(LeastPeriod), short(GreatestPeriod))
-		}
-	}
 	if len(o.Periods) == 0 {
 		return kit.Usagef("--period: want at least one")
 	}
 	for _, of := range []struct {
-		flag   string
-		quotas []time.Duration
-	}{{"--quota", o.Quotas}, {"--neighbour-quota", o.Neighbours}} {
-		for _, q := range of.quotas {
-			if q < LeastQuota || q > time.Duration(len(o.Host.CPUs))*o.Periods[0] {
-				return kit.Usagef("%s %s: want %s (the kernel's minimum) to %s (all %d CPUs for a period of %s)", of.flag, short(q),
-					short(LeastQuota), short(time.Duration(len(o.Host.CPUs))*o.Periods[0]), len(o.Host.CPUs), short(o.Periods[0]))
+		flag            string
+		times           []time.Duration
+		least, greatest time.Duration
+	}{
+		{"--quota", o.Quotas, cgroup.LeastQuota, cgroup.GreatestQuota},
+		{"--period", o.Periods, cgroup.LeastPeriod, cgroup.GreatestPeriod},
+		{"--neighbour-quota", o.Neighbours, cgroup.LeastQuota, cgroup.GreatestQuota},
+	} {
+		for _, d := range of.times {
+			if d < of.least || d > of.greatest || d%time.Microsecond != 0 {
+				return kit.Usagef("%s %s: want %s to %s in whole microseconds, the kernel's bounds", of.flag, d, of.least, of.greatest)
+			}
+		}
+	}
+	for _, p := range o.Periods[1:] {
+		for _, q := range o.further() {
+			if share := scaled(q, o.Periods[0], p); share < cgroup.LeastQuota || share > cgroup.GreatestQuota {
+				return kit.Usagef("--period %s: the share of --quota %s is %s there, and the kernel accepts %s to %s: set another period or quota",
+					p, q, share, cgroup.LeastQuota, cgroup.GreatestQuota)
 			}
 		}
 	}
 	for _, q := range o.Neighbours {
-		if rest := o.Periods[0] - q; rest < LeastQuota {
+		if rest := o.Periods[0] - q; rest < cgroup.LeastQuota {
 			return kit.Usagef("--neighbour-quota %s leaves %s of a period of %s to the neighbour, which requires at least %s: set a smaller one",
-				short(q), short(rest), short(o.Periods[0]), short(LeastQuota))
+				q, rest, o.Periods[0], cgroup.LeastQuota)
 		}
 	}
 	if n := o.Base.Network; n == platform.NetworkNone {
@@ -413,9 +416,13 @@ func (o Options) further() []time.Duration {
 	return o.Further
 }
 
-// scaled is a quota's share of one period, in another.
+// scaled is a quota's share of one period, in another; at most the longest time there is.
 func scaled(quota, of, period time.Duration) time.Duration {
-	return time.Duration(float64(quota) / float64(of) * float64(period)).Round(time.Microsecond)
+	share := float64(quota) / float64(of) * float64(period)
+	if share >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(share).Round(time.Microsecond)
 }
 
 // Bandwidths are those that the options come to: each quota in the first period,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/claim"
+	"tare/kernel/cgroup"
 	"tare/lab"
 	"tare/load"
 	"tare/platform"
@@ -354,12 +355,45 @@ func TestDesign(t *testing.T) {
 	var _ lab.Design = d
 }
 
+// What the kernel accepts is accepted, set and written exactly.
+func TestQuotasAsTheKernelTakesThem(t *testing.T) {
+	o := options()
+	o.Neighbours, o.Experiments = nil, []string{Quota}
+	for _, want := range []Bandwidth{
+		{Quota: 20 * time.Second, Period: 100 * time.Millisecond},
+		{Quota: 10 * time.Second, Period: time.Second},
+		{Quota: time.Minute, Period: time.Second},
+		{Quota: time.Millisecond, Period: time.Second},
+		{Quota: 1001 * time.Microsecond, Period: 999999 * time.Microsecond},
+		{Quota: cgroup.GreatestQuota, Period: 3 * time.Millisecond},
+	} {
+		o.Quotas, o.Periods = []time.Duration{want.Quota}, []time.Duration{want.Period}
+		d, err := Design(o)
+		if err != nil {
+			t.Errorf("%v: %v", want, err)
+			continue
+		}
+		c := d.Groups[0].Conditions[1]
+		if quota, period, _ := c.Setting.Quota(); quota != want.Quota || period != want.Period {
+			t.Errorf("%v is set as %v in %v", want, quota, period)
+		}
+		if got, err := ParseBandwidth(c.Label); got != want || err != nil {
+			t.Errorf("%v is written as %q, which is %v (%v)", want, c.Label, got, err)
+		}
+	}
+}
+
 func TestDesignRefuses(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"--quota 500µs":             func(o *Options) { o.Quotas = []time.Duration{500 * time.Microsecond} },
-		"--period 2s":               func(o *Options) { o.Periods = []time.Duration{2 * time.Second} },
-		"--period 500µs":            func(o *Options) { o.Periods = []time.Duration{500 * time.Microsecond} },
-		"all 2 CPUs for a period":   func(o *Options) { o.Quotas = []time.Duration{21 * time.Millisecond} },
+		"--quota 500µs":            func(o *Options) { o.Quotas = []time.Duration{500 * time.Microsecond} },
+		"--period 2s":              func(o *Options) { o.Periods = []time.Duration{2 * time.Second} },
+		"--period 500µs":           func(o *Options) { o.Periods = []time.Duration{500 * time.Microsecond} },
+		"--quota 1.0005ms":         func(o *Options) { o.Quotas = []time.Duration{1000500} },
+		"--quota 4886h43m6.044416": func(o *Options) { o.Quotas = []time.Duration{cgroup.GreatestQuota + time.Microsecond} },
+		"the share of --quota 4872": func(o *Options) {
+			o.Quotas, o.Periods = []time.Duration{4872 * time.Hour}, []time.Duration{time.Millisecond, time.Second}
+		},
+		"--quota max":               func(o *Options) { o.Quotas = nil },
 		"leaves 500µs of a period":  func(o *Options) { o.Neighbours = []time.Duration{9500 * time.Microsecond} },
 		"--experiment quotas":       func(o *Options) { o.Experiments = []string{"quotas"} },
 		"--rate 0":                  func(o *Options) { o.Rate = 0 },

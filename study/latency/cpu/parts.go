@@ -94,7 +94,7 @@ func (r reading) others() []string {
 			}
 			for _, c := range g.conditions {
 				if burstOf(c) == 0 && quotaOf(c) == quotaOf(b) && r.measured(c, service.P99) {
-					sentences = append(sentences, fmt.Sprintf("Under a quota of %s, a burst of %s makes the p99 %s times as long.", c.Label, short(burstOf(b)),
+					sentences = append(sentences, fmt.Sprintf("Under a quota of %s, a burst of %s makes the p99 %s times as long.", c.Label, burstOf(b),
 						report.Said(r.Ratio(r.PerBlock(c, service.P99), r.PerBlock(b, service.P99)), 1)))
 				}
 			}
@@ -214,7 +214,7 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 	t := report.Table{
 		Title: nameShort(g.name) + ": latency by CPU quota",
 		Note: fmt.Sprintf("Without a quota the service used %s %% of its core, and %s us of CPU time per request. Stalled: requests that took longer than %s.",
-			report.Said(p.Value(g.base, service.Share), 1), report.Said(p.Value(g.base, service.Demand), 1), short(stall)),
+			report.Said(p.Value(g.base, service.Share), 1), report.Said(p.Value(g.base, service.Demand), 1), stall),
 		Method: "Stalled × quota: stalled requests per million, times the quota in us, divided by 10^6. S4 expects the CPU time of a request there. " +
 			"Throttled: the kernel's own count of periods in which the quota ran out, of those in which the service ran, and the share of time that it held the service back.",
 		Columns: []report.Column{
@@ -373,7 +373,7 @@ func (p page) neighbours() []report.Part {
 			alone, also := g.with(byQuota, besideNothing, q)
 			matrix, third := g.with(byQuota, aloneMatrix, q)
 			if ok && also && third {
-				add("quotas "+short(q)+" and "+short(periodOf(both)-q), alone, both, matrix)
+				add("quotas "+q.String()+" and "+(periodOf(both)-q).String(), alone, both, matrix)
 			}
 		}
 		all = append(all, report.Filled(t)...)
