@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -108,14 +109,16 @@ func describeNoise(n host.Noise) *noise {
 // doctored are the platforms that doctor asks.
 var doctored = []string{"bare", "cgroup", "oci:runc", "oci:crun", "oci:runsc", "containerd", "docker", "docker:rootless", "docker:swarm", "vm:kvm/bare", "vm:tcg/bare"}
 
-// examinePlatforms asks each platform whether it can be used here.
+// examinePlatforms asks each platform whether it can be used here, all at once: engines that do
+// not answer cost one bound together.
 func examinePlatforms(ctx context.Context, dir string, names ...string) []answer {
 	platforms := lab.Remover(dir)
-	var answers []answer
-	for _, name := range names {
+	answers := make([]answer, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
 		p, err := platforms(name)
 		if err != nil {
-			answers = append(answers, answer{Name: name, Mend: err.Error()})
+			answers[i] = answer{Name: name, Mend: err.Error()}
 			continue
 		}
 		// A look is enough, where a check would make what a machine boots from.
@@ -123,12 +126,15 @@ func examinePlatforms(ctx context.Context, dir string, names ...string) []answer
 		if l, ok := p.(platform.Looking); ok {
 			check = l.Look
 		}
-		if err := check(); err != nil {
-			answers = append(answers, answer{Name: name, Mend: err.Error()})
-			continue
-		}
-		answers = append(answers, answer{Name: name, OK: true, Detail: p.Version(ctx)})
+		all.Go(func() {
+			if err := check(); err != nil {
+				answers[i] = answer{Name: name, Mend: err.Error()}
+				return
+			}
+			answers[i] = answer{Name: name, OK: true, Detail: p.Version(ctx)}
+		})
 	}
+	all.Wait()
 	return answers
 }
 

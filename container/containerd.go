@@ -30,9 +30,7 @@ func (f *Finder) askContainerd(ctx context.Context, socket string) ([]Container,
 		return nil, noteOf(Containerd, socket, err, f)
 	}
 	defer c.Close()
-	bounded, cancel := context.WithTimeout(ctx, f.patience)
-	defer cancel()
-	names, err := c.NamespaceService().List(bounded)
+	names, err := c.NamespaceService().List(ctx)
 	if err != nil {
 		return nil, noteOf(Containerd, socket, err, f)
 	}
@@ -49,8 +47,7 @@ func (f *Finder) askContainerd(ctx context.Context, socket string) ([]Container,
 
 // inNamespace lists what runs in one namespace.
 func (f *Finder) inNamespace(ctx context.Context, c *client.Client, namespace string) ([]Container, error) {
-	ctx, cancel := context.WithTimeout(namespaces.WithNamespace(ctx, namespace), f.patience)
-	defer cancel()
+	ctx = namespaces.WithNamespace(ctx, namespace)
 	running, err := c.TaskService().List(ctx, &tasks.ListTasksRequest{})
 	if err != nil || len(running.Tasks) == 0 {
 		return nil, err

@@ -2,6 +2,8 @@ package container
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -32,27 +34,25 @@ func (f *Finder) askDocker(ctx context.Context, socket string, users bool) ([]Co
 		return nil, noteOf(Docker, socket, err, f)
 	}
 	defer c.Close()
-	engine, err := f.dialect(ctx, c)
+	engine, err := dialect(ctx, c)
 	if err != nil {
 		return nil, noteOf(Docker, socket, err, f)
 	}
-	bounded, cancel := context.WithTimeout(ctx, f.patience)
-	defer cancel()
-	list, err := c.ContainerList(bounded, client.ContainerListOptions{})
+	list, err := c.ContainerList(ctx, client.ContainerListOptions{})
 	if err != nil {
 		return nil, noteOf(engine, socket, err, f)
 	}
 	if users {
 		list.Items = slices.DeleteFunc(list.Items, func(s container.Summary) bool { return !isID(s.ID) })
 	}
-	found := make([]*Container, len(list.Items))
+	found, failures := make([]*Container, len(list.Items)), make([]error, len(list.Items))
 	slots := make(chan struct{}, inspections)
 	var all sync.WaitGroup
 	for i, s := range list.Items {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			found[i] = f.inspect(ctx, c, engine, s)
+			found[i], failures[i] = inspect(ctx, c, engine, s)
 		})
 	}
 	all.Wait()
@@ -62,13 +62,30 @@ func (f *Finder) askDocker(ctx context.Context, socket string, users bool) ([]Co
 			containers = append(containers, *c)
 		}
 	}
-	return containers, noteOf(engine, socket, ctx.Err(), f)
+	failed := slices.DeleteFunc(failures, func(err error) bool { return err == nil })
+	if len(failed) == 0 {
+		return containers, nil
+	}
+	note = noteOf(engine, socket, failed[0], f)
+	note.What = fmt.Sprintf("described %d of %d containers; of the others it %s", len(list.Items)-len(failed), len(list.Items), note.What)
+	return containers, note
 }
 
-// dialect tells whose engine it is: podman's says so among its components.
-func (f *Finder) dialect(ctx context.Context, c *client.Client) (Engine, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.patience)
-	defer cancel()
+// tooOld is an engine whose API is older than the client's least.
+type tooOld struct{ version string }
+
+func (o *tooOld) Error() string { return "API version " + o.version }
+
+// dialect tells whose engine it is: podman's says so among its components. The error is a
+// *tooOld of one that the client cannot ask.
+func dialect(ctx context.Context, c *client.Client) (Engine, error) {
+	ping, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+	switch {
+	case errdefs.IsInvalidArgument(err) && ping.APIVersion != "":
+		return Docker, &tooOld{ping.APIVersion}
+	case err != nil:
+		return Docker, err
+	}
 	v, err := c.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
 		return Docker, err
@@ -79,8 +96,8 @@ func (f *Finder) dialect(ctx context.Context, c *client.Client) (Engine, error) 
 	return Docker, nil
 }
 
-// inspect describes one container, nil where it has ended.
-func (f *Finder) inspect(ctx context.Context, c *client.Client, engine Engine, s container.Summary) *Container {
+// inspect describes one container, nil where it has ended. With an error it is as the list has it.
+func inspect(ctx context.Context, c *client.Client, engine Engine, s container.Summary) (*Container, error) {
 	found := &Container{Told: true, Engine: engine, ID: s.ID, Name: short(s.ID), Image: s.Image, ImageID: s.ImageID, Labels: s.Labels}
 	if len(s.Names) > 0 {
 		// Of several names the others are links, "/web/db".
@@ -89,17 +106,19 @@ func (f *Finder) inspect(ctx context.Context, c *client.Client, engine Engine, s
 	if name, ok := kubernetes(s.Labels); ok {
 		found.Engine, found.Name = Kubernetes, name
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.patience)
-	defer cancel()
 	answer, err := c.ContainerInspect(ctx, s.ID, client.ContainerInspectOptions{})
 	switch {
 	case errdefs.IsNotFound(err):
-		return nil
-	case err != nil || answer.Container.State == nil:
-		return found
+		return nil, nil
+	case errdefs.IsInternal(err), errdefs.IsConflict(err):
+		return found, nil // it is being made or removed, and its group shows the rest
+	case err != nil:
+		return found, err
+	case answer.Container.State == nil:
+		return found, errors.New("a description without a state")
 	case answer.Container.State.Pid == 0:
-		return nil
+		return nil, nil
 	}
 	found.PID = answer.Container.State.Pid
-	return found
+	return found, nil
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 	"syscall"
+
+	"github.com/moby/moby/client"
 )
 
 // The labels that Kubernetes leaves on what it has run, with either engine.
@@ -36,8 +38,6 @@ func kubernetes(labels map[string]string) (name string, ok bool) {
 // reach tells whether somebody listens at the socket: nil where there is no
 // socket, since then there is no engine to ask.
 func (f *Finder) reach(ctx context.Context, engine Engine, socket string) (listens bool, note *Note) {
-	ctx, cancel := context.WithTimeout(ctx, f.patience)
-	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	switch {
 	case err == nil:
@@ -54,7 +54,11 @@ func noteOf(engine Engine, socket string, err error, f *Finder) *Note {
 		return nil
 	}
 	n := &Note{Engine: engine, Socket: socket}
+	var old *tooOld
 	switch {
+	case errors.As(err, &old):
+		n.What = fmt.Sprintf("speaks version %s of the API, and tare requires %s", old.version, client.MinAPIVersion)
+		n.Mend = "update it to Docker Engine 19.03 or podman 3.0; its containers are known by their control groups alone"
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), strings.Contains(err.Error(), "permission denied"):
 		n.What, n.Mend = "lets only others ask", "run as root, or join the socket's group"
 	case errors.Is(err, syscall.ECONNREFUSED):

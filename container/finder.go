@@ -18,9 +18,9 @@ import (
 	"tare/nearest"
 )
 
-// defaultPatience bounds each request to an engine. Engines answer in
-// milliseconds; one that takes longer is told in a Note, and what it runs is found by
-// its control groups.
+// defaultPatience bounds all that one socket is asked. Engines answer in milliseconds. One
+// that takes longer is told in a Note, and what it did not describe is found by its control
+// groups.
 const defaultPatience = 2 * time.Second
 
 // Options say whom to ask. The zero value asks every engine that has a socket
@@ -36,7 +36,7 @@ type Options struct {
 	Docker []string
 	// Containerd are containerd's sockets, likewise.
 	Containerd []string
-	// Patience bounds each request, and all that a user's socket is asked together; 0 is 2 s.
+	// Patience bounds all that one socket is asked; 0 is 2 s. All are asked at once.
 	Patience time.Duration
 	// Proc is where processes are described; empty is this host's.
 	Proc procfs.FS
@@ -233,13 +233,9 @@ func (f *Finder) ask(ctx context.Context) ([]told, []Note) {
 				a.note = &Note{Engine: engine, Socket: socket, What: "is a link to a socket that is not the user's", Mend: "name that socket itself"}
 				return
 			}
-			ctx := ctx
-			if users {
-				// What answers there may take its time at every question.
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, f.patience)
-				defer cancel()
-			}
+			// What answers there may take its time at every question.
+			ctx, cancel := context.WithTimeout(ctx, f.patience)
+			defer cancel()
 			if engine == Docker {
 				a.containers, a.note = f.askDocker(ctx, socket, users)
 			} else {

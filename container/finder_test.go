@@ -2,7 +2,9 @@ package container
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -218,6 +220,40 @@ func TestFindAmbiguous(t *testing.T) {
 	var ambiguous *Ambiguous
 	if !errors.As(err, &ambiguous) || len(ambiguous.Matches) != 2 || !strings.Contains(err.Error(), hexA[:12]) {
 		t.Errorf("the beginning of two ids: %v", err)
+	}
+}
+
+// However many containers an engine says nothing about, it costs one bound and one note.
+func TestAnEngineThatHangs(t *testing.T) {
+	h := newHost(t, unified, "/docker/"+hexA+" 100")
+	ids := []string{hexA}
+	for i := range 99 {
+		ids = append(ids, fmt.Sprintf("%064x", i+1))
+	}
+	socket, inspected := hostile(t, ids, time.Minute, 0)
+	f := h.finder(socket)
+	f.patience = 100 * time.Millisecond
+	all, notes, err := f.All(t.Context())
+	if err != nil || len(all) != 1 || all[0].PID != 100 || !all[0].Told {
+		t.Errorf("found %+v (%v), want the one that has a group", all, err)
+	}
+	if len(notes) != 1 || notes[0].Socket != socket || !strings.Contains(notes[0].What, "described 0 of 100 containers") {
+		t.Errorf("the notes are %v", notes)
+	}
+	if got := inspected.Load(); got > inspections {
+		t.Errorf("it was asked about %d containers after the bound", got)
+	}
+}
+
+func TestAnEngineThatIsTooOld(t *testing.T) {
+	h := newHost(t, unified, "/docker/"+hexA+" 100")
+	socket, listener := listen(t)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Api-Version", "1.24") })}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	_, notes, err := h.finder(socket).All(t.Context())
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0].String(), "version 1.24 of the API, and tare requires 1.40: update it to Docker Engine 19.03") {
+		t.Errorf("the notes are %v, %v", notes, err)
 	}
 }
 

@@ -89,11 +89,12 @@ func (p *Platform) try(ctx context.Context, address string) (*client.Client, err
 	if err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, p.requests.Patience)
+	patience := p.requests.First()
+	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err = c.Version(bounded); err != nil {
 		if bounded.Err() != nil {
-			err = fmt.Errorf("silent for %s", p.requests.Patience)
+			err = fmt.Errorf("silent for %s", patience)
 		}
 		return nil, errors.Join(err, c.Close())
 	}

@@ -134,7 +134,7 @@ func missing(err error) error {
 
 // checkSnapshotter asks whether containerd can provide a root as an overlay.
 func (p *Platform) checkSnapshotter(ctx context.Context) error {
-	return p.call(ctx, "ask containerd for its snapshotters", func(ctx context.Context, c *client.Client) error {
+	return p.within(ctx, p.requests.Introduce, "ask containerd for its snapshotters", func(ctx context.Context, c *client.Client) error {
 		answer, err := c.IntrospectionService().Plugins(ctx, "type==io.containerd.snapshotter.v1,id=="+snapshotter)
 		if err != nil {
 			return err

@@ -49,6 +49,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/system"
 	"github.com/moby/moby/client"
 
@@ -176,6 +177,9 @@ func (p *Platform) Check(ctx context.Context) error {
 
 // missing turns the error of a first request into what to do about it.
 func (p *Platform) missing(err error) error {
+	if missing := new(platform.Missing); errors.As(err, &missing) {
+		return missing
+	}
 	host := p.client.DaemonHost()
 	path, local := strings.CutPrefix(host, "unix://")
 	if local {
@@ -195,7 +199,7 @@ func (p *Platform) missing(err error) error {
 		host = path
 	}
 	if errors.Is(err, platform.ErrGone) || client.IsErrConnectionFailed(err) {
-		return &platform.Missing{What: "no Docker engine answers at " + host, Mend: "start it (systemctl start docker, or dockerd &)"}
+		return &platform.Missing{What: "no Docker engine answers at " + host, Mend: "start it (systemctl start docker, or dockerd &), or look what ails it (journalctl -u docker)"}
 	}
 	return &platform.Missing{What: "the Docker engine at " + host + " answers with an error", Mend: err.Error()}
 }
@@ -211,7 +215,14 @@ func (p *Platform) engine(ctx context.Context) (*system.Info, error) {
 	if info != nil {
 		return info, nil
 	}
-	err := p.call(ctx, "ask the engine about itself", func(ctx context.Context) error {
+	err := p.introduce(ctx, "ask the engine about itself", func(ctx context.Context) error {
+		ping, err := p.client.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
+		if errdefs.IsInvalidArgument(err) && ping.APIVersion != "" {
+			return &platform.Missing{
+				What: fmt.Sprintf("the engine at %s speaks version %s of the API, and tare requires %s", p.client.DaemonHost(), ping.APIVersion, client.MinAPIVersion),
+				Mend: "update it to Docker Engine 19.03 or podman 3.0",
+			}
+		}
 		answer, err := p.client.Info(ctx, client.InfoOptions{})
 		if err == nil {
 			info = &answer.Info
@@ -234,7 +245,7 @@ func (p *Platform) Version(ctx context.Context) string {
 		return ""
 	}
 	var v client.ServerVersionResult
-	err := p.call(ctx, "ask the engine for its version", func(ctx context.Context) (err error) {
+	err := p.introduce(ctx, "ask the engine for its version", func(ctx context.Context) (err error) {
 		v, err = p.client.ServerVersion(ctx, client.ServerVersionOptions{})
 		return err
 	})

@@ -24,6 +24,14 @@ func (p *Platform) call(ctx context.Context, doing string, request func(context.
 	return p.requests.Call(ctx, doing, request)
 }
 
+// introduce is call for what is asked before anything depends on the engine.
+func (p *Platform) introduce(ctx context.Context, doing string, request func(context.Context) error) error {
+	if p.clientErr != nil {
+		return p.clientErr
+	}
+	return p.requests.Introduce(ctx, doing, request)
+}
+
 // look is call for the quick request that a removal begins with.
 func (p *Platform) look(ctx context.Context, doing string, request func(context.Context) error) error {
 	if p.clientErr != nil {

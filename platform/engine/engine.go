@@ -21,9 +21,9 @@ type Requests struct {
 	// Patience bounds every single request. A cold create and start takes well
 	// under a second; an engine under memory pressure may take many.
 	Patience time.Duration
-	// Brief is what is left of the patience, in a removal, for an engine that did
-	// not answer when it was last asked: it looks a container up in milliseconds,
-	// and a hundred removals that each wait a minute take hours.
+	// Brief is the patience before an engine has answered once, and in a removal for
+	// one that did not answer when it was last asked. It looks a container up in
+	// milliseconds, and a hundred removals that each wait a minute take hours.
 	Brief time.Duration
 	Lost  atomic.Bool // the engine did not answer when it was last asked
 
@@ -47,6 +47,14 @@ func (r *Requests) Call(ctx context.Context, doing string, request func(context.
 	return r.within(ctx, r.Patience, doing, request)
 }
 
+// Introduce is Call for what is asked before anything depends on the engine.
+func (r *Requests) Introduce(ctx context.Context, doing string, request func(context.Context) error) error {
+	return r.within(ctx, r.First(), doing, request)
+}
+
+// First is the patience of the first questions.
+func (r *Requests) First() time.Duration { return min(r.Brief, r.Patience) }
+
 // Look is Call for the quick request that a removal begins with: whether the
 // engine is there again, and what it has.
 func (r *Requests) Look(ctx context.Context, doing string, request func(context.Context) error) error {
@@ -55,7 +63,7 @@ func (r *Requests) Look(ctx context.Context, doing string, request func(context.
 
 func (r *Requests) forRemoval() time.Duration {
 	if r.Lost.Load() {
-		return min(r.Brief, r.Patience)
+		return r.First()
 	}
 	return r.Patience
 }
