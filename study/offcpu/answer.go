@@ -31,39 +31,48 @@ func (w *Watched) Answer() string {
 	name := w.Container.Name
 	if why, absent := r.Lacks(partSwitches); absent {
 		if r.Throttling.Throttled > 0 {
-			return fmt.Sprintf("%s %s. Whether anything else kept it from running is unknown: %s.", name, throttledText(r.Throttling), why)
+			return fmt.Sprintf("%s %s. Whether anything else kept it from running is unknown: %s.", name, throttledText(r), why)
 		}
 		return fmt.Sprintf("What kept %s from running is unknown: %s.", name, why)
 	}
-	off := r.Blocked.Sum + r.Wait.Sum
+	blocked, idle := delays(r)
+	off := blocked + r.Wait.Sum
 	switch {
-	case r.CPUTime == 0 && off == 0:
+	case r.CPUTime == 0 && r.Blocked.Sum+r.Wait.Sum == 0:
 		return fmt.Sprintf("%s did not run at all in %v: nothing woke it.", name, kit.Short(r.Span))
 	case r.Throttling.Throttled == 0 && (off+r.CPUTime).Seconds() < hardly*r.Span.Seconds():
 		// A sleep that outlasts the watching is not counted as blocked time.
 		return fmt.Sprintf("%s slept for most of %v. Its threads wanted a CPU for %v, and waited for one for %s of that time.",
 			name, kit.Short(r.Span), kit.Short(r.Wait.Sum+r.CPUTime), w.waited())
 	case off.Seconds() < nearly*(off+r.CPUTime).Seconds():
-		return fmt.Sprintf("Nothing kept %s from running: its threads ran for %s of their time.", name, percent(r.CPUTime, off+r.CPUTime))
-	case r.Wait.Sum > r.Blocked.Sum:
+		return fmt.Sprintf("Nothing kept %s from running: its threads ran for %s of their time.", name, percent(r.CPUTime, off+r.CPUTime)) + waitedForWork(idle)
+	case r.Wait.Sum > blocked:
 		waited := fmt.Sprintf("Its threads waited for a CPU for %s of the time in which they wanted one (%v in all).", w.waited(), kit.Short(r.Wait.Sum))
 		switch {
 		case throttled(r):
-			return fmt.Sprintf("%s was held back mostly by its own CPU quota: it %s. %s", name, throttledText(r.Throttling), waited)
+			return fmt.Sprintf("%s was held back mostly by its own CPU quota: it %s. %s", name, throttledText(r), waited)
 		case r.Throttling.Throttled > 0:
-			return fmt.Sprintf("%s was held back mostly by other threads and its own CPU quota: it %s. %s", name, throttledText(r.Throttling), waited)
+			return fmt.Sprintf("%s was held back mostly by other threads and its own CPU quota: it %s. %s", name, throttledText(r), waited)
 		}
 		return fmt.Sprintf("%s was held back mostly by other threads. %s", name, waited)
 	}
-	text := fmt.Sprintf("%s was mostly blocked: for %s of its threads' time", name, percent(r.Blocked.Sum, off+r.CPUTime))
-	if all, sum := obstacles(r.Off); len(all) > 0 && sum > 0 {
-		text += fmt.Sprintf(", chiefly %s: %s (%s of that)", words[all[0].cause], all[0].through, percent(all[0].time, sum))
+	text := fmt.Sprintf("%s was mostly blocked: for %s of its threads' time", name, percent(blocked, off+r.CPUTime))
+	if all, sum := obstacles(r.Off); blocked > 0 && len(all) > 0 && all[0].cause != work {
+		text += fmt.Sprintf(", chiefly %s: %s (%s of that)", words[all[0].cause], all[0].through, percent(all[0].time, time.Duration(float64(sum)*blocked.Seconds()/r.Blocked.Sum.Seconds())))
 	}
 	text += fmt.Sprintf(". Its threads waited for a CPU for %s of the time in which they wanted one.", w.waited())
 	if r.Throttling.Throttled > 0 {
-		text += " It " + throttledText(r.Throttling) + "."
+		text += " It " + throttledText(r) + "."
 	}
-	return text
+	return text + waitedForWork(idle)
+}
+
+// waitedForWork says what is left out of a sentence.
+func waitedForWork(idle time.Duration) string {
+	if idle == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Besides, they waited for work for %v in all, which delays none.", kit.Short(idle))
 }
 
 // waited is the share of the time in which threads wanted a CPU that they had none.
@@ -79,8 +88,9 @@ func throttled(r *causes.Reading) bool {
 	return 2*t.Throttled > t.Periods || t.Throttled > 0 && 2*t.Time > r.Wait.Sum
 }
 
-func throttledText(t causes.Throttling) string {
-	return fmt.Sprintf("was throttled in %d of %d periods, for %v", t.Throttled, t.Periods, kit.Short(t.Time))
+func throttledText(r *causes.Reading) string {
+	t := r.Throttling
+	return fmt.Sprintf("was throttled in %d of %d periods, for %v of the %v watched", t.Throttled, t.Periods, kit.Short(t.Time), kit.Short(r.Span))
 }
 
 func percent(part, of time.Duration) string {

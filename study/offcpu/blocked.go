@@ -19,8 +19,41 @@ type obstacle struct {
 	count   uint64
 }
 
+// work is no obstacle: a thread waits for something to do.
+const work sched.Cause = "no work"
+
+// idleCalls are the system calls by which servers wait for work. What a program polls may be
+// another's answer, too: nothing here can show it.
+var idleCalls = []string{
+	"accept", "accept4", "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6",
+	"pause", "rt_sigsuspend", "rt_sigtimedwait", "nanosleep", "clock_nanosleep",
+}
+
+func order(o obstacle) int {
+	if o.cause == work {
+		return 1
+	}
+	return 0
+}
+
+// delays splits the blocked time into what delays work and what waits for it, by the shares
+// of the stacks.
+func delays(r *causes.Reading) (blocked, idle time.Duration) {
+	all, sum := obstacles(r.Off)
+	var waited time.Duration
+	for _, o := range all {
+		if o.cause == work {
+			waited += o.time
+		}
+	}
+	if sum > 0 {
+		idle = time.Duration(waited.Seconds() / sum.Seconds() * float64(r.Blocked.Sum))
+	}
+	return r.Blocked.Sum - idle, idle
+}
+
 // obstacles group the stacks of blocked threads by what they were blocked on, the longest
-// time first.
+// time first, and what waits for work last.
 func obstacles(stacks []causes.Stack) (all []obstacle, sum time.Duration) {
 	for _, s := range stacks {
 		if s.Waiting {
@@ -28,6 +61,9 @@ func obstacles(stacks []causes.Stack) (all []obstacle, sum time.Duration) {
 		}
 		sum += s.Time
 		o := obstacle{cause: sched.CauseOf(s.Frames), through: entry(s.Frames)}
+		if (o.cause == sched.IPC || o.cause == sched.Sleep || o.cause == sched.Other) && slices.Contains(idleCalls, o.through) {
+			o.cause = work
+		}
 		i := slices.IndexFunc(all, func(b obstacle) bool { return b.cause == o.cause && b.through == o.through })
 		if i < 0 {
 			i = len(all)
@@ -37,7 +73,7 @@ func obstacles(stacks []causes.Stack) (all []obstacle, sum time.Duration) {
 		all[i].count += s.Count
 	}
 	slices.SortStableFunc(all, func(a, b obstacle) int {
-		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.through, b.through))
+		return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(b.time, a.time), cmp.Compare(a.through, b.through))
 	})
 	return all, sum
 }

@@ -131,7 +131,7 @@ func (w *Watched) counts() report.Table {
 	add(partSwitches, "wake-ups", r.Wakeups, "")
 	add(partInterrupts, "wake-ups by interrupts", i.Wakeups, share(i.Wakeups, r.Wakeups))
 	add(partInterrupts, "of these, to another CPU", i.Elsewhere, share(i.Elsewhere, i.Wakeups))
-	throttling := fmt.Sprintf("of %d periods, %v in all", r.Throttling.Periods, kit.Short(r.Throttling.Time))
+	throttling := fmt.Sprintf("of %d periods in %v, %v in all", r.Throttling.Periods, kit.Short(r.Span), kit.Short(r.Throttling.Time))
 	if r.Throttling.Periods == 0 {
 		throttling = "no quota, or idle"
 	}
@@ -143,7 +143,7 @@ func (w *Watched) counts() report.Table {
 func (w *Watched) blockedOn() report.Table {
 	t := report.Table{
 		Title:  "Blocked time, by cause",
-		Note:   "Threads that wait for work (in a poll, on a futex, asleep) count as blocked too.",
+		Note:   "No work: in a poll, in accept or asleep, which delays nothing unless another program's answer is awaited. Threads that wait for work on a futex count as blocked.",
 		Method: "By the stacks of blocked threads. The time is until they had a CPU again.",
 		Columns: []report.Column{
 			{Head: "cause"}, {Head: "system call"}, {Head: "count", Number: true, Optional: true},

@@ -76,8 +76,9 @@ type SubjectDocument struct {
 	Waits             uint64             `json:"waits"`
 	WaitMedianMicros  float64            `json:"wait_p50_us"`
 	WaitP99Micros     float64            `json:"wait_p99_us"`
-	Behind            map[string]float64 `json:"waited_behind"` // shares of its waiting time
-	Throttled         float64            `json:"throttled_periods_share"`
+	Behind            map[string]float64 `json:"waited_behind"`           // shares of its waiting time
+	Throttled         float64            `json:"throttled_periods_share"` // while it was watched
+	ThrottledTime     float64            `json:"throttled_seconds"`
 }
 
 // ActionDocument is one thing that could be done.
@@ -187,7 +188,7 @@ func (w *Watched) document(s *Subject) SubjectDocument {
 		CPUTime: e.Share, Wanted: e.Wanted, Wakeups: e.Wakeups, Unhindered: e.Unhindered, Switches: e.Switches, Voluntary: e.Voluntary,
 		BurstMedianMicros: micros(e.BurstMedian), BurstP99Micros: micros(e.BurstP99), LongShare: e.LongShare,
 		Waits: e.Waits, WaitMedianMicros: micros(e.WaitMedian), WaitP99Micros: micros(e.WaitP99),
-		Behind: map[string]float64{}, Throttled: s.Throttled,
+		Behind: map[string]float64{}, Throttled: s.Throttling.share(), ThrottledTime: s.Throttling.time.Seconds(),
 	}
 	for i, share := range s.Behind {
 		d.Behind[w.who(i)] += share

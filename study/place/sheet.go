@@ -118,9 +118,10 @@ func (w *Watched) banners(p *Proposal) []string {
 		banners = append(banners, "not separable: "+p.Apart)
 	}
 	for _, s := range w.Subjects {
-		if s.Throttled > 0 && s.Behaviour == Critical {
-			banners = append(banners, fmt.Sprintf("throttled: %s exhausts its quota (%v) in %s of the periods. A larger quota shortens those waits, which are behind no other program (tare predict quota)",
-				s.Container.Name, s.Bandwidth, percent(s.Throttled)))
+		if t := s.Throttling; t.time > 0 && s.Behaviour == Critical {
+			banners = append(banners, fmt.Sprintf("throttled: %s exhausted its quota (%v) in %d of %d periods (%s) and waited %v, in the %v watched. "+
+				"A larger quota shortens those waits, which are behind no other program (tare predict quota)",
+				s.Container.Name, s.Bandwidth, t.throttled, t.periods, percent(t.share()), kit.Short(t.time), kit.Short(w.Span)))
 		}
 	}
 	return banners

@@ -38,8 +38,8 @@ type Subject struct {
 	// Behind is the part of its waiting time that was behind each other subject,
 	// by its place among them, and behind what is none of them (bursts.Others and below).
 	Behind map[int]float64
-	// Throttled is the part of the periods of its quota in which it ran out.
-	Throttled float64
+	// Throttling is what its quota did while it was watched.
+	Throttling throttles
 }
 
 // machine is what of the host bears on where containers run.

@@ -50,32 +50,26 @@ func Watch(ctx context.Context, containers []container.Container, span time.Dura
 	if len(w.Subjects) == 0 {
 		return nil, errors.New("nothing to watch: the containers have ended")
 	}
-	throttled, err := w.throttling()
-	if err != nil {
-		return nil, err
-	}
 	recording, err := w.record(bursts.Options{Weigh: true})
 	if err != nil {
 		return nil, err
 	}
-	if !wait(ctx, span) {
+	// Loading the probe takes a second of CPU time, which is not of the time watched.
+	before, err := w.throttling()
+	if err == nil && !wait(ctx, span) {
 		w.Notes = append(w.Notes, ErrStopped.Error())
 	}
-	reading, err := recording.Stop()
-	if err != nil {
+	after, afterwards := w.throttling()
+	reading, stopped := recording.Stop()
+	if err := errors.Join(err, afterwards, stopped); err != nil {
 		return nil, err
 	}
 	if reading.Span() < Shortest {
 		return nil, context.Cause(ctx)
 	}
-	after, err := w.throttling()
-	if err != nil {
-		return nil, err
-	}
 	for i, s := range w.Subjects {
-		if periods := after[i].periods - throttled[i].periods; periods > 0 {
-			s.Throttled = float64(after[i].throttled-throttled[i].throttled) / float64(periods)
-		}
+		a, b := after[i], before[i]
+		s.Throttling = throttles{a.periods - b.periods, a.throttled - b.throttled, a.time - b.time}
 	}
 	w.Span, w.Lost, w.Weight = reading.Span(), reading.Lost, reading.Weight
 	w.judge(reading)
@@ -111,7 +105,20 @@ func (w *Watched) record(o bursts.Options) (*bursts.Recording, error) {
 	return bursts.Start(targets, o)
 }
 
-type throttles struct{ periods, throttled int64 }
+// throttles are the periods of a quota in which something ran, those of them in which it was
+// exhausted, and for how long threads then waited, summed over CPUs. It may be exhausted and
+// nothing wait.
+type throttles struct {
+	periods, throttled int64
+	time               time.Duration
+}
+
+func (t throttles) share() float64 {
+	if t.periods <= 0 {
+		return 0
+	}
+	return float64(t.throttled) / float64(t.periods)
+}
 
 func (w *Watched) throttling() ([]throttles, error) {
 	all := make([]throttles, len(w.Subjects))
@@ -123,7 +130,7 @@ func (w *Watched) throttling() ([]throttles, error) {
 		if err != nil {
 			return nil, fmt.Errorf("throttling of %s: %w", s.Container.Name, err)
 		}
-		all[i] = throttles{use.Periods, use.Throttled}
+		all[i] = throttles{use.Periods, use.Throttled, use.ThrottledTime}
 	}
 	return all, nil
 }
