@@ -70,6 +70,7 @@ docs/import.md describes each format, with examples.`,
 	flags.StringSliceVar(&o.Baseline, "baseline", nil, "level of --condition that the others are compared with")
 	flags.StringVar(&o.Block, "block", "", "factor that counts repetitions (default: values of a cell are repetitions, in their order)")
 	flags.BoolVar(&o.Paired, "paired", false, "values of the same level of --block were measured together: compare them as pairs")
+	flags.BoolVar(&o.Mean, "mean", false, "values of the same level of --block are samples of one repetition: take their mean")
 	flags.StringVar(&o.Name, "name", "", "read factors from file names, such as '{storage}-{block}.csv'; * is any text")
 	flags.StringArrayVar(&o.Factors, "factor", nil, "factor of all the data, such as network=host")
 	flags.StringSliceVar(&o.Values, "value", nil, "csv: columns with values, each a metric (default value)")

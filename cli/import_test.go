@@ -106,6 +106,24 @@ func TestImportedRunsAreRuns(t *testing.T) {
 	}
 }
 
+// What was not read, what failed and why no verdict rests on the figures is on the page.
+func TestImportOfOddFiles(t *testing.T) {
+	t.Chdir("../record/foreign/testdata/odd")
+	home := t.TempDir()
+	for args, want := range map[string][]string{
+		"mixed-exit.json --format hyperfine":                                                                                {"2 of 5 trials yielded nothing: 1 × ended by a signal, 1 × exit code 1"},
+		"v7.csv --format redis-benchmark --factor storage=bare --condition storage":                                         {"note: not read: 1 tests that only prepare another"},
+		"pooled.csv --format csv --value seconds --unit s --condition side --baseline a --ignore sample --block run --mean": {"b is undecided", "6 runs a cell"},
+		"key-value-with-commas.txt --format benchfmt --condition part1 --baseline TOML,sections=5,pages=1000":               {"against toml,sections=5,pages=1000, yaml,sections=5,pages=1000 is undecided"},
+	} {
+		code, out, errOut := tare(t, home, append([]string{"import"}, strings.Fields(args)...)...)
+		if code != exitSuccess {
+			t.Errorf("%s: %d, %s", args, code, errOut)
+		}
+		hasAll(t, args, out, want)
+	}
+}
+
 // Claims of this host are not judged by other hosts' figures.
 func TestImportedRunsAreNotThisHosts(t *testing.T) {
 	home := t.TempDir()
@@ -139,6 +157,7 @@ func TestBadImports(t *testing.T) {
 		"import " + file + " --format csv --claim S9.9":                                                              "S9.9",
 		"import " + file + " --format csv --smallest-effect two":                                                     "--smallest-effect",
 		"import " + file + " --format csv --value copy --unit MB/s --condition storage --baseline b --paired":        "--block",
+		"import " + file + " --format csv --value copy --unit MB/s --condition storage --baseline b --mean":          "--block",
 	} {
 		code, _, errOut := tare(t, home, strings.Fields(args)...)
 		if code != exitUsage || !strings.Contains(errOut, says) || strings.Count(strings.TrimSpace(errOut), "\n") != 0 {

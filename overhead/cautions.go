@@ -1,9 +1,12 @@
 package overhead
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"tare/stats"
 	"tare/workload"
@@ -42,13 +45,13 @@ func (l *layout) cautions(group Group, opt Options) []string {
 	return all
 }
 
-// failures names the conditions of which trials yielded nothing, with the
-// latest reason.
+// failures names the conditions of which trials yielded nothing, with the reasons: how
+// often each of a few, the most frequent first.
 func (l *layout) failures() []string {
 	var all []string
 	for _, c := range l.conditions {
 		var trials, failed int
-		var why string
+		times := map[string]int{}
 		for _, t := range l.trials {
 			if t.Condition != c.ID {
 				continue
@@ -56,14 +59,35 @@ func (l *layout) failures() []string {
 			trials++
 			if t.Error != "" {
 				failed++
-				why = t.Error
+				times[t.Error]++
 			}
 		}
 		if failed > 0 {
-			all = append(all, fmt.Sprintf("%s: %d of %d trials yielded nothing: %s", label(c), failed, trials, why))
+			all = append(all, fmt.Sprintf(
+				"%s: %d of %d trials yielded nothing: %s", label(c), failed, trials, often(times)))
 		}
 	}
 	return all
+}
+
+// often names reasons, the most frequent first, and how often each was given where there
+// are several.
+func often(times map[string]int) string {
+	const named = 3
+	reasons := slices.SortedFunc(maps.Keys(times), func(a, b string) int {
+		return cmp.Or(times[b]-times[a], strings.Compare(a, b))
+	})
+	if len(reasons) == 1 {
+		return reasons[0]
+	}
+	var parts []string
+	for _, reason := range reasons[:min(len(reasons), named)] {
+		parts = append(parts, fmt.Sprintf("%d × %s", times[reason], reason))
+	}
+	if rest := len(reasons) - named; rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d other reasons", rest))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // significance is the chance of a false alarm that the checks below accept,

@@ -38,7 +38,7 @@ func playBenchmark(_ context.Context, args []string) ([]byte, error) {
 	out := ""
 	if test := argument(args, "-t"); strings.HasPrefix(test, "lrange") {
 		out += string(printBenchmark("LPUSH (needed to benchmark LRANGE)", h))
-		return []byte(out + string(printBenchmark(strings.ToUpper(test)+" (first elements)", h))), nil
+		return []byte(out + string(printBenchmark(strings.ToUpper(test)+" (first 100 elements)", h))), nil
 	}
 	return printBenchmark(strings.ToUpper(argument(args, "-t")), h), nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"regexp"
 	"slices"
@@ -38,7 +39,8 @@ import (
 // between the neighbouring points. Counts are exact throughout, hence merged
 // histograms of several trials are within the same bounds.
 type benchSection struct {
-	title     string // its first word: "GET", "LRANGE_100"
+	title     string // as testName has it: "GET", "LRANGE_100", "set key:__rand_int__ value"
+	line      int    // of the title
 	requests  int64
 	perSecond float64
 
@@ -62,68 +64,112 @@ type benchPoint struct {
 }
 
 var (
-	benchTitle      = regexp.MustCompile(`^====== (\S+)(?: \(.*\))? ======$`)
-	benchCompleted  = regexp.MustCompile(`^ *([0-9]+) requests completed in [0-9.]+ seconds$`)
+	benchTitle      = regexp.MustCompile(`^====== (.+) ======$`)
+	benchCompleted  = regexp.MustCompile(`^([0-9]+) requests completed in [0-9.]+ seconds$`)
 	benchTablePoint = regexp.MustCompile(`^([0-9.]+)% <= ([0-9.]+) milliseconds \(cumulative count ([0-9]+)\)$`)
 	// Without the first two words in Redis 6.0 and before.
-	benchThroughput = regexp.MustCompile(`^ *(?:throughput summary: )?([0-9.]+|inf) requests per second$`)
-	benchSummary    = regexp.MustCompile(`^ *[0-9.]+ +[0-9.]+ +([0-9.]+) +([0-9.]+) +([0-9.]+) +[0-9.]+$`)
+	benchThroughput = regexp.MustCompile(`^(?:throughput summary: )?([0-9.eE+]+|inf) requests per second$`)
+	benchSummary    = regexp.MustCompile(`^[0-9.]+ +[0-9.]+ +([0-9.]+) +([0-9.]+) +([0-9.]+) +[0-9.]+$`)
+	// What else a section has, and what is printed while one is under way.
+	benchOther = regexp.MustCompile(`^(?:keep alive: .*|multi-thread: .*|host configuration .*|node \[[0-9]+\] .*|cluster mode: .*|` +
+		`Summary:|avg +min .*|[0-9.]+% <= [0-9.]+ milliseconds.*|\S.*: (?:rps=.*|-?nan|inf|[0-9.]+))$`)
 )
+
+// benchLines are the lines of an output, with their numbers. Progress is overwritten by
+// carriage returns, behind the last of which a line of results may come.
+func benchLines(output []byte) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		number := 0
+		for whole := range bytes.SplitSeq(output, []byte("\n")) {
+			number++
+			for part := range bytes.SplitSeq(whole, []byte("\r")) {
+				if line := strings.TrimSpace(string(part)); line != "" && !yield(number, line) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // parseBenchmark reads what redis-benchmark printed.
 func parseBenchmark(output []byte) ([]benchSection, error) {
-	var sections []benchSection
-	var byPercent, latencies bool
-	// Progress is overwritten by carriage returns; a section's title comes
-	// behind the last one.
-	for raw := range bytes.FieldsFuncSeq(output, func(r rune) bool { return r == '\n' || r == '\r' }) {
-		line := strings.TrimRight(string(raw), " ")
+	sections, _, err := readSections(output)
+	return sections, err
+}
+
+// readSections reads what redis-benchmark printed, and gives the lines that it does not know.
+func readSections(output []byte) (sections []benchSection, unread []RedisLine, err error) {
+	var in benchTables
+	for number, line := range benchLines(output) {
 		if _, failure, ok := strings.Cut(line, "Error from server"); ok {
-			return nil, fmt.Errorf("the server refused a command%s", failure)
+			return nil, nil, &RedisMalformed{number, "the server refused a command" + failure}
 		}
-		if m := benchTitle.FindStringSubmatch(line); m != nil {
-			sections = append(sections, benchSection{title: m[1], preparing: strings.Contains(line, benchPreparing), settings: map[string]string{}})
-			byPercent, latencies = false, false
+		if strings.HasPrefix(line, "====== ") {
+			m := benchTitle.FindStringSubmatch(line)
+			if m == nil {
+				return nil, nil, &RedisMalformed{number,
+					fmt.Sprintf("title %.80q does not end on its line: give the test a title of one line", line)}
+			}
+			sections = append(sections, benchSection{title: testName(m[1]), line: number, preparing: strings.Contains(line, benchPreparing), settings: map[string]string{}})
+			in = benchTables{}
 			continue
 		}
-		if len(sections) == 0 {
-			continue
-		}
-		s := &sections[len(sections)-1]
-		var err error
-		switch {
-		case line == "Latency by percentile distribution:":
-			byPercent = true
-		case line == "Cumulative distribution of latencies:":
-			byPercent = false
-		case strings.TrimSpace(line) == "latency summary (msec):":
-			latencies = true
-		default:
-			if m := benchCompleted.FindStringSubmatch(line); m != nil {
-				s.requests, err = strconv.ParseInt(m[1], 10, 64)
-			} else if m := benchTablePoint.FindStringSubmatch(line); m != nil {
-				err = s.addPoint(m, byPercent)
-			} else if m := benchThroughput.FindStringSubmatch(line); m != nil {
-				s.perSecond, err = strconv.ParseFloat(m[1], 64)
-			} else if m := benchSummary.FindStringSubmatch(line); m != nil && latencies {
-				err = s.addSummary(m)
-			} else {
-				s.addSetting(line)
+		known := false
+		if n := len(sections); n > 0 {
+			if known, err = sections[n-1].addLine(line, &in); err != nil {
+				return nil, nil, &RedisMalformed{number,
+					fmt.Sprintf("section %s, line %.80q: %v", sections[n-1].title, line, err)}
 			}
 		}
-		if err != nil {
-			return nil, fmt.Errorf("section %s, line %.80q: %w", s.title, line, err)
+		if !known && !benchOther.MatchString(line) {
+			unread = append(unread, RedisLine{number, line})
 		}
 	}
 	for _, s := range sections {
 		switch {
 		case s.requests <= 0:
-			return nil, fmt.Errorf("section %s tells no number of requests", s.title)
+			return nil, nil, &RedisMalformed{s.line, fmt.Sprintf("section %s tells no number of requests", s.title)}
 		case !(s.perSecond > 0): // infinite where all was done within a millisecond
-			return nil, fmt.Errorf("section %s tells no throughput", s.title)
+			return nil, nil, &RedisMalformed{s.line, fmt.Sprintf("section %s tells no throughput", s.title)}
 		}
 	}
-	return sections, nil
+	return sections, unread, nil
+}
+
+// benchTables tells which of a section's tables its next lines belong to.
+type benchTables struct{ byPercent, latencies bool }
+
+// addLine reads a line of a section; false where it is none that it knows.
+func (s *benchSection) addLine(line string, in *benchTables) (known bool, err error) {
+	switch line {
+	case "Latency by percentile distribution:":
+		in.byPercent = true
+		return true, nil
+	case "Cumulative distribution of latencies:":
+		in.byPercent = false
+		return true, nil
+	case "latency summary (msec):":
+		in.latencies = true
+		return true, nil
+	}
+	if m := benchCompleted.FindStringSubmatch(line); m != nil {
+		s.requests, err = strconv.ParseInt(m[1], 10, 64)
+		return true, err
+	}
+	if m := benchTablePoint.FindStringSubmatch(line); m != nil {
+		return true, s.addPoint(m, in.byPercent)
+	}
+	if m := benchThroughput.FindStringSubmatch(line); m != nil {
+		if s.perSecond > 0 {
+			return true, errors.New("a second throughput: the title between the two is missing")
+		}
+		s.perSecond, err = strconv.ParseFloat(m[1], 64)
+		return true, err
+	}
+	if m := benchSummary.FindStringSubmatch(line); m != nil && in.latencies {
+		return true, s.addSummary(m)
+	}
+	return s.addSetting(line), nil
 }
 
 func (s *benchSection) addPoint(m []string, byPercent bool) (err error) {

@@ -36,6 +36,8 @@ type arranged struct {
 	byBlock map[int]int         // places of trials
 	count   map[string]int      // of values, by metric
 	at      map[string]position // of the value of a metric in a block
+	samples map[string]int      // of that value, where it is a mean
+	files   map[string]bool
 }
 
 // arrange makes a run of observations: groups in the order in which they are first
@@ -60,7 +62,9 @@ func (t *told) arrange(ctx context.Context, all []observation) (record.Run, erro
 	if err := a.leftOver(ctx, all); err != nil {
 		return record.Run{}, err
 	}
-	return a.run(), nil
+	run := a.run()
+	run.Plan.Imported = &record.Import{}
+	return run, nil
 }
 
 // compared settles what the conditions are and which is the baseline.
@@ -77,6 +81,9 @@ func (t *told) compared(ctx context.Context, all []observation) error {
 	}
 	if slices.Contains(t.Condition, t.Block) {
 		return wanted("block", "%s is what is compared, and cannot count repetitions", t.Block)
+	}
+	if len(t.Condition) == 1 && len(t.Baseline) > 1 { // a level with commas, at which the flag was split
+		t.Baseline = []string{strings.Join(t.Baseline, ",")}
 	}
 	var labels []string
 	seen := map[string]bool{}
@@ -97,14 +104,18 @@ func (t *told) compared(ctx context.Context, all []observation) error {
 		}
 	}
 	if len(t.Baseline) == 0 && (t.Format == Hyperfine || len(labels) == 1) {
-		t.Baseline = []string{labels[0]}
+		t.Baseline = nil
+		for _, factor := range t.Condition {
+			first, _ := all[0].of(factor)
+			t.Baseline = append(t.Baseline, first)
+		}
 		return nil
 	}
 	if len(t.Baseline) == 0 {
 		return wanted("baseline", "say which the others are compared with: %s", listed(labels))
 	}
-	if !slices.Contains(labels, strings.Join(t.Baseline, " ")) {
-		return wanted("baseline", "%s is none of the conditions: %s", strings.Join(t.Baseline, " "), listed(labels))
+	if !slices.Contains(labels, spaced(t.Baseline)) {
+		return wanted("baseline", "%s is none of the conditions: %s", spaced(t.Baseline), listed(labels))
 	}
 	return nil
 }
@@ -119,7 +130,28 @@ func (t *told) label(o *observation) (string, error) {
 		}
 		words = append(words, word)
 	}
-	return strings.Join(words, " "), nil
+	return spaced(words), nil
+}
+
+// spaced are levels of several factors in one text, in which no two lists are alike: one
+// that has a space stands in quotes.
+func spaced(levels []string) string {
+	if len(levels) == 1 {
+		return levels[0]
+	}
+	words := make([]string, len(levels))
+	for i, l := range levels {
+		words[i] = within(l, ` "`)
+	}
+	return strings.Join(words, " ")
+}
+
+// within is a word in a list, in quotes where it has what separates words there.
+func within(word, separators string) string {
+	if strings.ContainsAny(word, separators) {
+		return strconv.Quote(word)
+	}
+	return word
 }
 
 // split tells the factors that make cells from those that are the same throughout.
@@ -203,7 +235,8 @@ func (a *arrangement) add(o *observation) error {
 		return wanted("unit", "%s is in %s at %s and was in %s before: say one by --unit, or import them apart", o.metric, o.unit, o.at, c.Metrics[i].Unit)
 	}
 	c.count[o.metric]++
-	block := c.count[o.metric]
+	c.files[o.at.file] = true
+	block, samples := c.count[o.metric], 1
 	if a.Block != "" {
 		l, ok := o.of(a.Block)
 		if !ok {
@@ -211,15 +244,23 @@ func (a *arrangement) add(o *observation) error {
 		}
 		block = a.blocks[l]
 		key := o.metric + "\x00" + strconv.Itoa(block)
-		if was, twice := c.at[key]; twice {
-			return &Malformed{o.at.String(), fmt.Sprintf("%s of %s in repetition %s is there already, at %s: a factor that tells the two apart is missing, or, where they are repetitions, another --block", o.metric, c.ID, l, was)}
+		was, twice := c.at[key]
+		if twice && !a.Mean {
+			return malformed(o.at,
+				"%s of %s in repetition %s is there already, at %s: a factor that tells the two apart is missing, "+
+					"or, where they are repetitions, another --block; of samples of one repetition give --mean", o.metric, c.ID, l, was)
 		}
 		c.at[key] = o.at
+		if o.failed == "" {
+			c.samples[key]++
+			samples = c.samples[key]
+		}
 	}
 	i, known := c.byBlock[block]
 	if !known {
 		if i = len(c.trials); i == mostRepetitions {
-			return wanted("block", "%s has more than %d values of %s: these are no repetitions but samples of one; give the figures that sum each repetition up", c.ID, mostRepetitions, o.metric)
+			return wanted("block",
+				"%s has more than %d values of %s: these are no repetitions but samples of some; name what counts repetitions, and give --mean", c.ID, mostRepetitions, o.metric)
 		}
 		c.byBlock[block] = i
 		c.trials = append(c.trials, record.Trial{Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Started: a.When})
@@ -227,6 +268,11 @@ func (a *arrangement) add(o *observation) error {
 	trial := &c.trials[i]
 	if o.failed != "" {
 		trial.Error = o.failed
+		return nil
+	}
+	if samples > 1 {
+		at := slices.IndexFunc(trial.Samples, func(s record.Sample) bool { return s.Metric == o.metric })
+		trial.Samples[at].Value += (o.value - trial.Samples[at].Value) / float64(samples)
 		return nil
 	}
 	trial.Samples = append(trial.Samples, record.Sample{Metric: o.metric, Value: o.value})
@@ -242,7 +288,7 @@ func (a *arrangement) condition(o *observation) (*arranged, error) {
 	var parts []string
 	for _, factor := range a.cells {
 		if l, ok := o.of(factor); ok {
-			parts = append(parts, factor+"="+l)
+			parts = append(parts, within(factor, `,="`)+"="+within(l, `,="`))
 		}
 	}
 	group := a.Workload
@@ -262,9 +308,10 @@ func (a *arrangement) condition(o *observation) (*arranged, error) {
 	c := &arranged{
 		Condition: record.Condition{
 			ID: id, Label: label, Workload: group, Platform: label, Factors: map[string]string{},
-			Baseline: label == strings.Join(a.Baseline, " "),
+			Baseline: label == spaced(a.Baseline),
 		},
 		byBlock: map[int]int{}, count: map[string]int{}, at: map[string]position{},
+		samples: map[string]int{}, files: map[string]bool{},
 	}
 	for _, l := range o.factors {
 		if l.factor != a.Block {
@@ -310,7 +357,7 @@ func last(baseline bool) int {
 
 // notes say what is the same throughout, and where there is nothing to compare with.
 func (a *arrangement) notes() []string {
-	var all []string
+	all := append(a.told.notes, a.unread.notes()...)
 	var parts []string
 	for _, l := range a.constants {
 		if !slices.Contains(a.Unsaid, l.factor) {
@@ -334,7 +381,8 @@ func (a *arrangement) notes() []string {
 		}
 	}
 	if len(without) > 0 {
-		all = append(all, fmt.Sprintf("without %s, with which the others are compared: %s", strings.Join(a.Baseline, " "), listed(without)))
+		all = append(all, fmt.Sprintf(
+			"without %s, with which the others are compared: %s", spaced(a.Baseline), listed(without)))
 	}
 	return all
 }

@@ -1,11 +1,14 @@
 package foreign
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/perf/benchfmt"
 
@@ -17,9 +20,69 @@ const FactorBenchmark = "benchmark"
 
 // hostKeys are what the Go tool says of the host, and no factors. Its package and
 // system are: two packages may have a benchmark of one name.
-var hostKeys = map[string]func(*record.Host, string){
-	"goarch": func(h *record.Host, v string) { h.Arch = v },
-	"cpu":    func(h *record.Host, v string) { h.CPUModel = v },
+var hostKeys = map[string]func(*record.Host) *string{
+	"goarch": func(h *record.Host) *string { return &h.Arch },
+	"cpu":    func(h *record.Host) *string { return &h.CPUModel },
+}
+
+// printedKeys begin lines that a Go program prints when it dies or warns. They have the form
+// of configuration, and are none.
+var printedKeys = []string{"panic", "signal", "testing"}
+
+// What the Go tool prints besides results: of a failure, and of none.
+var (
+	goFailure = regexp.MustCompile(`^(?:\s*--- FAIL|FAIL\b|panic: |fatal error: |exit status |signal: )`)
+	goSilence = regexp.MustCompile(`^(?:PASS$|ok  |\?   |=== |Unit\s|\s*$)`)
+	goSetting = regexp.MustCompile(`^\p{Ll}[^\s\p{Lu}:]*:(?:[ \t]|$)`)
+)
+
+// isSetting tells a line of configuration.
+func isSetting(line string) bool {
+	key, _, _ := strings.Cut(line, ":")
+	return goSetting.MatchString(line) && !slices.Contains(printedKeys, key)
+}
+
+// ofHost notes what a file tells of its host. Files of two hosts are told: what differs
+// between the hosts is then in whatever differs between the files.
+func (t *told) ofHost(at position, to *string, is string) {
+	if *to == "" || *to == is {
+		*to = is
+		return
+	}
+	note := fmt.Sprintf("several hosts: %s at first, and %s at %s", brief(*to), brief(is), at.file)
+	if !slices.Contains(t.notes, note) {
+		t.notes = append(t.notes, note)
+	}
+}
+
+// unreadBenchfmt counts the lines that package benchfmt passes over.
+func (t *told) unreadBenchfmt(file string, data []byte) {
+	var began string // a benchmark's name alone on its line, as -v prints it first
+	var beganAt position
+	end := func(next string) {
+		if began != "" && !strings.HasPrefix(next, began) {
+			t.unread.add(noOutcome, beganAt, began)
+		}
+		began = ""
+	}
+	number := 0
+	for raw := range bytes.Lines(data) {
+		number++
+		at, line := position{file, number}, strings.TrimRight(string(raw), "\r\n")
+		switch {
+		case strings.HasPrefix(line, "Benchmark"):
+			end(line)
+			if !strings.ContainsFunc(line, unicode.IsSpace) {
+				began, beganAt = line, at
+			}
+		case goFailure.MatchString(line):
+			t.unread.add(failures, at, line)
+		case goSilence.MatchString(line), isSetting(line):
+		default:
+			t.unread.add(noResult, at, line)
+		}
+	}
+	end("")
 }
 
 // readBenchfmt reads the Go benchmark format. The parts of a name are factors
@@ -27,14 +90,17 @@ var hostKeys = map[string]func(*record.Host, string){
 // dash), the base name is one (benchmark), and so are the configuration lines but
 // those of the host. A metric is named by its unit, or by the factor that --metric
 // names, as in what tare itself exports.
-func (t *told) readBenchfmt(file string, r io.Reader, host *record.Host) ([]observation, error) {
+func (t *told) readBenchfmt(file string, r io.Reader, data []byte, host *record.Host) ([]observation, error) {
+	t.unreadBenchfmt(file, data)
 	reader := benchfmt.NewReader(r, file)
 	var all observations
 	for reader.Scan() {
 		switch is := reader.Result().(type) {
 		case *benchfmt.SyntaxError:
 			_, line := is.Pos()
-			return nil, malformed(position{file, line}, "%s", is.Msg)
+			return nil, malformed(position{file, line},
+				"%s: want a name, a number of iterations, and values with units; "+
+					"a benchmark that prints breaks its line in two", is.Msg)
 		case *benchfmt.Result:
 			if err := t.benchmark(&all, file, is, host); err != nil {
 				return nil, err
@@ -62,18 +128,24 @@ func (t *told) benchmark(all *observations, file string, is *benchfmt.Result, ho
 	factors := newUnique()
 	factors.set(FactorBenchmark, string(base))
 	for i, part := range parts {
-		text := string(part)
-		if procs, ok := strings.CutPrefix(text, "-"); ok {
-			factors.set("procs", procs)
-		} else if key, value, ok := strings.Cut(strings.TrimPrefix(text, "/"), "="); ok {
-			factors.set(key, value)
-		} else {
-			factors.set(fmt.Sprintf("part%d", i+1), strings.TrimPrefix(text, "/"))
+		name, to := fmt.Sprintf("part%d", i+1), strings.TrimPrefix(string(part), "/")
+		if procs, ok := strings.CutPrefix(string(part), "-"); ok {
+			name, to = "procs", procs
+		} else if key, value, ok := strings.Cut(to, "="); ok && factorName.MatchString(key) {
+			name, to = key, value // else an equals sign within a nameless part: "TOML,sections=5"
 		}
+		if was, twice := factors.of(name); twice {
+			return malformed(at,
+				"the name has %s twice, as %s and %s: rename one of them in the file", name, brief(was), brief(to))
+		}
+		factors.set(name, to)
 	}
 	for _, c := range is.Config {
+		if slices.Contains(printedKeys, c.Key) {
+			continue
+		}
 		if told, ok := hostKeys[c.Key]; ok {
-			told(host, string(c.Value))
+			t.ofHost(at, told(host), string(c.Value))
 		} else if _, named := factors.of(c.Key); !named {
 			factors.set(c.Key, string(c.Value))
 		}
@@ -85,9 +157,14 @@ func (t *told) benchmark(all *observations, file string, is *benchfmt.Result, ho
 		}
 	}
 	own := slices.DeleteFunc(factors.levels, func(l level) bool { return l.factor == t.Metric })
+	units := map[string]bool{}
 	for _, v := range is.Values {
+		if units[v.Unit] {
+			return malformed(at, "two values in %s on one line: leave one of them out", v.Unit)
+		}
+		units[v.Unit] = true
 		if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) {
-			return malformed(at, "%v %s is not a measurement", v.Value, v.Unit)
+			return malformed(at, "%v %s is not a measurement: remove the line, and measure it again", v.Value, v.Unit)
 		}
 		o := observation{metric: v.Unit, value: v.Value, unit: v.Unit, at: at, factors: slices.Clone(own)}
 		if named {

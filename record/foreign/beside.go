@@ -147,7 +147,7 @@ func (a *arrangement) apart() string {
 			differ = append(differ, fmt.Sprintf("%s (%s; of the others %s)", factor, listed(base), listed(others)))
 		}
 	}
-	baseline := strings.Join(a.Baseline, " ")
+	baseline := spaced(a.Baseline)
 	if len(differ) == 0 {
 		return fmt.Sprintf("no cell holds %s beside another condition: they agree in no combination of %s: leave out by --ignore what is of no account", baseline, listed(a.cells))
 	}

@@ -1,10 +1,11 @@
 package foreign
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"io"
-	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,17 +13,20 @@ import (
 
 // table is a csv file in its course.
 type table struct {
+	*told
 	file   string
+	data   []byte
 	reader *csv.Reader
 	head   []string
 	headAt position
+	line   int // of the next byte of data
 }
 
-func (t *told) openTable(file string, r io.Reader) (*table, error) {
+func (t *told) openTable(file string, r io.Reader, data []byte) (*table, error) {
 	c := csv.NewReader(r)
 	c.TrimLeadingSpace = true
 	c.Comment = '#'
-	tab := &table{file: file, reader: c}
+	tab := &table{told: t, file: file, data: data, reader: c, line: 1}
 	head, at, err := tab.next()
 	if errors.Is(err, io.EOF) {
 		return nil, malformed(position{file: file}, "is empty: want a row of headings and rows of figures")
@@ -33,35 +37,103 @@ func (t *told) openTable(file string, r io.Reader) (*table, error) {
 	if len(head) > mostColumns {
 		return nil, malformed(at, "%d columns, more than %d: is it a table of results?", len(head), mostColumns)
 	}
-	head[0] = strings.TrimPrefix(head[0], "\ufeff") // which spreadsheets put first
 	tab.head, tab.headAt = head, at
+	if len(head) == 1 {
+		if err := tab.separated(); err != nil {
+			return nil, err
+		}
+	}
+	if strings.HasPrefix(head[0], "sep=") {
+		return nil, malformed(at,
+			"%q is a spreadsheet's mark and no row of headings: remove the line", strings.Join(head, ","))
+	}
+	if before := at.line - 1; before > 0 {
+		return tab, tab.skipped(data, 1, before)
+	}
 	return tab, nil
+}
+
+// separated refuses a table whose columns something else separates than commas; nil where
+// its headings do not look so.
+func (tab *table) separated() error {
+	head := strings.Join(tab.head, ",")
+	for _, by := range []struct{ separator, shown string }{{";", ";"}, {"\t", `\t`}, {"|", "|"}} {
+		if strings.Count(head, by.separator) > strings.Count(head, ",") {
+			return malformed(tab.headAt,
+				"columns are separated by %q and not by commas: convert it, with points for decimal commas, by: tr ',%s' '.,' < %s > NEW.csv",
+				by.separator, by.shown, tab.file)
+		}
+	}
+	return nil
 }
 
 // next gives a row, which has as many fields as the first; io.EOF after the last.
 func (tab *table) next() ([]string, position, error) {
+	from := tab.reader.InputOffset()
 	row, err := tab.reader.Read()
 	var syntax *csv.ParseError
 	switch {
 	case errors.As(err, &syntax):
-		return nil, position{}, malformed(position{tab.file, syntax.Line}, "%v", syntax.Err)
-	case err != nil:
+		return nil, position{}, tab.malformed(syntax, len(row))
+	case err != nil && !errors.Is(err, io.EOF):
 		return nil, position{}, err
 	}
+	between := tab.data[from:tab.reader.InputOffset()]
+	first, lines := tab.line, bytes.Count(between, []byte("\n"))
+	tab.line += lines
+	if err != nil { // the end, before which comments may stand
+		if err := tab.skipped(between, first, lines+1); err != nil {
+			return nil, position{}, err
+		}
+		return nil, position{}, io.EOF
+	}
 	line, _ := tab.reader.FieldPos(0)
+	if tab.head != nil { // else the headings are not known yet
+		if err := tab.skipped(between, first, line-first); err != nil {
+			return nil, position{}, err
+		}
+	}
 	for i := range row {
 		row[i] = strings.TrimSpace(row[i])
 	}
 	return row, position{tab.file, line}, nil
 }
 
+// malformed says what is wrong with a row, and what to do.
+func (tab *table) malformed(syntax *csv.ParseError, fields int) error {
+	at := position{tab.file, syntax.Line}
+	if errors.Is(syntax.Err, csv.ErrFieldCount) {
+		return malformed(at,
+			"%d fields, and %d headings: give the row a field for each; one that holds a comma stands in quotes", fields, len(tab.head))
+	}
+	return malformed(at,
+		"%v: a field that holds a comma or a quote stands in quotes, and its quotes are doubled", syntax.Err)
+}
+
+// skipped counts the lines that begin with # among so many, which the reader passed over.
+// One that may as well be a row is refused.
+func (tab *table) skipped(data []byte, first, lines int) error {
+	for i := range lines {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		data = rest
+		if !bytes.HasPrefix(line, []byte("#")) {
+			continue
+		}
+		at, fields := position{tab.file, first + i}, strings.Split(strings.TrimSpace(string(line)), ",")
+		isNumber := func(f string) bool { return decimal.MatchString(strings.TrimSpace(f)) }
+		isRow := at.line < tab.headAt.line || slices.ContainsFunc(fields, isNumber)
+		if len(fields) > 1 && len(fields) == len(tab.head) && isRow {
+			return malformed(at,
+				"begins with # and has as many fields as there are headings: remove it if it is a comment; else write its first field in quotes")
+		}
+		tab.unread.add(comments, at, string(line))
+	}
+	return nil
+}
+
 // readRows reads a table of which each row holds a value, or one of each of some
 // metrics, and the levels of the factors that its other columns are.
-func (t *told) readRows(file string, r io.Reader) ([]observation, error) {
-	tab, err := t.openTable(file, r)
-	if err != nil {
-		return nil, err
-	}
+func (t *told) readRows(tab *table) ([]observation, error) {
 	columns, err := t.rowColumns(tab)
 	if err != nil {
 		return nil, err
@@ -85,7 +157,8 @@ func (t *told) readRows(file string, r io.Reader) ([]observation, error) {
 		}
 		for _, i := range columns.values {
 			if row[i] == "" {
-				continue // not measured
+				t.unread.add(empty, at, "")
+				continue
 			}
 			o := observation{metric: tab.head[i], factors: slices.Clone(factors), at: at}
 			if o.value, err = number(row[i], at); err != nil {
@@ -134,6 +207,9 @@ func (t *told) rowColumns(tab *table) (rowColumns, error) {
 	find := func(flag, name string) (int, error) {
 		i, ok := columns[name]
 		if !ok {
+			if err := tab.separated(); err != nil {
+				return -1, err
+			}
 			return -1, wanted(flag, "%s has no column %q: it has %s", tab.headAt, name, listed(tab.head))
 		}
 		return i, nil
@@ -179,11 +255,7 @@ func (t *told) rowColumns(tab *table) (rowColumns, error) {
 }
 
 // readMatrix reads a table of which each row is a metric and each column a cell.
-func (t *told) readMatrix(file string, r io.Reader) ([]observation, error) {
-	tab, err := t.openTable(file, r)
-	if err != nil {
-		return nil, err
-	}
+func (t *told) readMatrix(tab *table) ([]observation, error) {
 	cells := make([][]level, len(tab.head))
 	for i, heading := range tab.head[1:] {
 		levels, ok := t.columns.match(heading)
@@ -197,7 +269,7 @@ func (t *told) readMatrix(file string, r io.Reader) ([]observation, error) {
 		fields, at, err := tab.next()
 		if errors.Is(err, io.EOF) {
 			if len(t.Rows) > 0 && row != len(t.Rows) {
-				return nil, wanted("rows", "names %d rows and %s has %d", len(t.Rows), file, row)
+				return nil, wanted("rows", "names %d rows and %s has %d", len(t.Rows), tab.file, row)
 			}
 			return all.all, nil
 		}
@@ -207,7 +279,7 @@ func (t *told) readMatrix(file string, r io.Reader) ([]observation, error) {
 		metric := fields[0]
 		if len(t.Rows) > 0 {
 			if row >= len(t.Rows) {
-				return nil, wanted("rows", "names %d rows and %s has more", len(t.Rows), file)
+				return nil, wanted("rows", "names %d rows and %s has more", len(t.Rows), tab.file)
 			}
 			metric = t.Rows[row]
 		}
@@ -216,6 +288,7 @@ func (t *told) readMatrix(file string, r io.Reader) ([]observation, error) {
 		}
 		for i := 1; i < len(fields); i++ {
 			if fields[i] == "" {
+				t.unread.add(empty, at, "")
 				continue
 			}
 			o := observation{metric: metric, factors: slices.Clone(cells[i]), at: at}
@@ -229,13 +302,21 @@ func (t *told) readMatrix(file string, r io.Reader) ([]observation, error) {
 	}
 }
 
+// decimal is a number as results have it: no hexadecimal one, and no word.
+var decimal = regexp.MustCompile(`^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$`)
+
 // number reads a value, which must be a finite one.
 func number(text string, at position) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, malformed(at, "%q is not a number: leave a value empty that was not measured", text)
+	switch {
+	case decimal.MatchString(text) && err == nil:
+		return v, nil
+	case strings.ContainsRune(text, ',') && decimal.MatchString(strings.ReplaceAll(text, ",", "")):
+		return 0, malformed(at,
+			"%q has a comma, which separates decimals or thousands: write a decimal point, and nothing between thousands", text)
 	}
-	return v, nil
+	return 0, malformed(at,
+		"%q is not a number: write digits and a decimal point alone, or leave a value empty that was not measured", text)
 }
 
 // listed names columns or factors in a sentence, and no more than one can read.

@@ -165,7 +165,11 @@ func Read(ctx context.Context, files []File, opt Options) (record.Run, error) {
 		if err != nil {
 			return record.Run{}, err
 		}
-		read, err := told.parseFile(ctx, f.Name, data, &host)
+		text, err := plain(f.Name, data)
+		if err != nil {
+			return record.Run{}, err
+		}
+		read, err := told.parseFile(ctx, f.Name, text, &host)
 		if stopped := context.Cause(ctx); stopped != nil {
 			return record.Run{}, stopped // which a format may have taken for a fault of the file
 		}
@@ -191,7 +195,8 @@ func Read(ctx context.Context, files []File, opt Options) (record.Run, error) {
 		return record.Run{}, err
 	}
 	run.Host = host
-	run.Plan.Imported = &record.Import{Format: string(opt.Format), Sources: sources, Paired: opt.Paired, Order: opt.Order, Host: opt.Host}
+	is := run.Plan.Imported
+	is.Format, is.Sources, is.Paired, is.Order, is.Host = string(opt.Format), sources, opt.Paired, opt.Order, opt.Host
 	return run, nil
 }
 
@@ -250,7 +255,11 @@ func (t *told) parseFile(ctx context.Context, name string, data []byte, host *re
 		return nil, err
 	}
 	if len(read) == 0 {
-		return nil, malformed(position{file: name}, "holds no figures in the form of %s", t.Format)
+		first := ""
+		if line, _, _ := bytes.Cut(bytes.TrimSpace(data), []byte("\n")); len(line) > 0 {
+			first = ", and begins with " + brief(string(line))
+		}
+		return nil, malformed(position{file: name}, "holds no figures in the form of %s%s", t.Format, first)
 	}
 	for i := range read {
 		if err := stopped(ctx, i); err != nil {
@@ -271,18 +280,22 @@ func (t *told) parseFile(ctx context.Context, name string, data []byte, host *re
 func (t *told) byFormat(r io.Reader, name string, data []byte, host *record.Host) ([]observation, error) {
 	switch t.Format {
 	case CSV:
-		if t.columns != nil {
-			return t.readMatrix(name, r)
+		tab, err := t.openTable(name, r, data)
+		if err != nil {
+			return nil, err
 		}
-		return t.readRows(name, r)
+		if t.columns != nil {
+			return t.readMatrix(tab)
+		}
+		return t.readRows(tab)
 	case RedisBenchmark:
-		return readRedisBenchmark(name, data)
+		return t.readRedisBenchmark(name, data)
 	case Haccio:
 		return t.readHaccio(name, r)
 	case Benchfmt:
-		return t.readBenchfmt(name, r, host)
+		return t.readBenchfmt(name, r, data, host)
 	default:
-		return readHyperfine(name, data)
+		return t.readHyperfine(name, data)
 	}
 }
 

@@ -516,14 +516,29 @@ func fuzzed(f *testing.F, opt foreign.Options) {
 	})
 }
 
+// seed adds files to what is fuzzed.
+func seed(f *testing.F, names ...string) {
+	f.Helper()
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join("testdata", "odd", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(data))
+	}
+}
+
 func FuzzRows(f *testing.F) {
 	f.Add("storage,value\nbare,1\nbind,2\n")
-	f.Add("storage,block,value\n\"ba\"\"re\",1,1e300\n")
+	f.Add("# a\nstorage,block,value\n\"ba\"\"re\",1,1e300\n#,b,1\n\n")
+	f.Add("\xff\xfes\x00,\x00v\x00")
+	seed(f, "german.csv", "bom-crlf-quoted.csv")
 	fuzzed(f, foreign.Options{Format: foreign.CSV, Units: []string{"MB/s"}, Condition: []string{"storage"}, Baseline: []string{"bare"}, Rename: []string{"storage:=bare"}})
 }
 
 func FuzzMatrix(f *testing.F) {
 	f.Add(",bare_1,bind_1\ncopy,1,2\n")
+	f.Add("# a\n,bare_1,bind_1\n#copy,1,2\ncopy,,2\n")
 	fuzzed(f, foreign.Options{Format: foreign.CSV, Units: []string{"MB/s"}, Columns: "{storage}_{n}", Condition: []string{"storage"}, Baseline: []string{"bare"}})
 }
 
@@ -533,13 +548,21 @@ func FuzzHaccio(f *testing.F) {
 }
 
 func FuzzBenchfmt(f *testing.F) {
-	f.Add("a: b\nUnit x better=lower\nBenchmarkX/platform=bare/y-8 1 2 ns/op 3 x\n")
+	f.Add("a: b\nUnit x better=lower\nBenchmarkX/platform=bare/y-8 1 2 ns/op 3 x\n--- FAIL: BenchmarkX\n")
+	seed(f, "key-value-with-commas.txt", "base.txt")
 	fuzzed(f, foreign.Options{Format: foreign.Benchfmt, Better: []string{"lower"}, Condition: []string{"platform"}, Baseline: []string{"bare"}})
 }
 
 func FuzzHyperfine(f *testing.F) {
 	f.Add(`{"results":[{"command":"x","times":[1],"exit_codes":[null],"parameters":{"a":"b"}}]}`)
+	seed(f, "nan.json", "mixed-exit.json", "same-command-twice.json")
 	fuzzed(f, foreign.Options{Format: foreign.Hyperfine})
+}
+
+func FuzzRedisBenchmark(f *testing.F) {
+	f.Add("SET: 117647.06 requests per second\r\n")
+	seed(f, "plain-two.txt", "two-set.csv", "inner-quotes.csv", "inf.csv", "v7.csv")
+	fuzzed(f, foreign.Options{Format: foreign.RedisBenchmark, Factors: []string{"storage=bare"}, Condition: []string{"storage"}})
 }
 
 // A file counts once; two that hold the same and whose names do not tell them apart are

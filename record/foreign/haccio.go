@@ -19,6 +19,7 @@ import (
 // particles and ranks it had: the order of the cells does.
 var (
 	haccioLine     = regexp.MustCompile(`^(WRITE|READ) \S+ Perf: +([0-9.eE+-]+) BW\[MB/s\] +([0-9]+) Bytes +([0-9.eE+-]+) MaxTime\[sec\]$`)
+	haccioRule     = regexp.MustCompile(`^-+[A-Za-z ]*-+$`)
 	haccioVerified = regexp.MustCompile(`^CONTENTS VERIFIED\.*(.*)$`)
 )
 
@@ -38,7 +39,8 @@ func (t *told) readHaccio(file string, r io.Reader) ([]observation, error) {
 		total *= len(s.levels)
 	}
 	scanner := bufio.NewScanner(r)
-	for line := 1; scanner.Scan(); line++ {
+	line := 1
+	for ; scanner.Scan(); line++ {
 		at := position{file, line}
 		text := strings.TrimSpace(scanner.Text())
 		if m := haccioVerified.FindStringSubmatch(text); m != nil && !strings.EqualFold(strings.TrimSpace(m[1]), "success") {
@@ -48,6 +50,9 @@ func (t *told) readHaccio(file string, r io.Reader) ([]observation, error) {
 		if m == nil {
 			if strings.Contains(text, "BW[MB/s]") {
 				return nil, malformed(at, "%.80q is not as HACC-IO writes it: WRITE Checkpoint Perf: 1957.93 BW[MB/s] 63165824 Bytes 0.030767 MaxTime[sec]", text)
+			}
+			if text != "" && !haccioVerified.MatchString(text) && !haccioRule.MatchString(text) {
+				t.unread.add(noResult, at, text)
 			}
 			continue
 		}
@@ -68,7 +73,7 @@ func (t *told) readHaccio(file string, r io.Reader) ([]observation, error) {
 		all = append(all, o)
 	}
 	if err := scanner.Err(); err != nil {
-		return nil, malformed(position{file: file}, "%v", err)
+		return nil, malformed(position{file, line}, "%v: want what HACC-IO prints, and no other data", err)
 	}
 	for _, metric := range []string{"write", "read"} {
 		if n := count[metric]; n != total {

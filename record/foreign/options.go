@@ -74,6 +74,9 @@ type Options struct {
 	// Paired says that what has one level of Block belongs together under all
 	// conditions: it was measured together, or alike.
 	Paired bool
+	// Mean says that several values of one level of Block are samples of one repetition,
+	// whose value is their mean.
+	Mean bool
 
 	Order string // in which conditions were measured, in words
 	Host  string // the machine, in words
@@ -94,6 +97,10 @@ type told struct {
 	units         map[string]string // by metric; "" for all
 	better        map[string]workload.Better
 	cells         []series
+
+	// What reading the files adds, to be said with the run.
+	unread unread
+	notes  []string
 }
 
 type rename struct {
@@ -133,6 +140,9 @@ func (o Options) parse() (*told, error) {
 	}
 	if o.Paired && o.Block == "" {
 		return nil, wanted("block", "--paired needs the factor that says what belongs together")
+	}
+	if o.Mean && o.Block == "" {
+		return nil, wanted("block", "--mean needs the factor that counts the repetitions, of which each has samples")
 	}
 	if len(o.Rows) > 0 && t.columns == nil {
 		return nil, wanted("columns", "--rows is for a matrix: say what its headings tell, such as {elements}_{processes}")

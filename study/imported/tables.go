@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tare/overhead"
@@ -260,14 +261,28 @@ func inCell(workload string, word func(factor, level string) string) []string {
 		return []string{workload}
 	}
 	var words []string
-	for _, part := range strings.Split(list, ",") {
-		factor, level, ok := strings.Cut(part, "=")
+	for more := true; more; {
+		var factor, level string
+		factor, list, ok = upTo(list, '=')
+		level, list, more = upTo(list, ',')
 		if !ok {
 			return []string{workload}
 		}
 		words = append(words, word(factor, level))
 	}
 	return words
+}
+
+// upTo cuts a list after its first word, which may be in quotes; false where no separator
+// follows it.
+func upTo(list string, separator byte) (word, rest string, found bool) {
+	if quoted, err := strconv.QuotedPrefix(list); err == nil {
+		if word, err = strconv.Unquote(quoted); err == nil {
+			rest = list[len(quoted):]
+			return word, strings.TrimPrefix(rest, string(separator)), strings.HasPrefix(rest, string(separator))
+		}
+	}
+	return strings.Cut(list, string(separator))
 }
 
 // method says how effects were computed.
