@@ -113,6 +113,8 @@ func TestImportOfOddFiles(t *testing.T) {
 	for args, want := range map[string][]string{
 		"mixed-exit.json --format hyperfine":                                                                                {"2 of 5 trials yielded nothing: 1 × ended by a signal, 1 × exit code 1"},
 		"v7.csv --format redis-benchmark --factor storage=bare --condition storage":                                         {"note: not read: 1 tests that only prepare another"},
+		"base.txt head.txt --format benchfmt --condition at --baseline base":                                                {"no verdict: not interleaved. the first caution", "all 11 comparisons changed alike"},
+		"pooled.csv --format csv --value seconds --unit s --condition side --baseline a --ignore sample,run":                {"no verdict: dependent repetitions. the first caution", "--block", "--mean"},
 		"pooled.csv --format csv --value seconds --unit s --condition side --baseline a --ignore sample --block run --mean": {"b is undecided", "6 runs a cell"},
 		"key-value-with-commas.txt --format benchfmt --condition part1 --baseline TOML,sections=5,pages=1000":               {"against toml,sections=5,pages=1000, yaml,sections=5,pages=1000 is undecided"},
 	} {

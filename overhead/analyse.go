@@ -171,7 +171,9 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*
 				row.Ratio.Warnings = append(row.Ratio.Warnings, l.everything()+" is tainted")
 			}
 			row.Percent, row.PercentLow, row.PercentHigh = percent(row.Ratio, m.Better)
-			comparisons = append(comparisons, &comparison{row: row, metric: m, pairs: p, sd: p.logSD(), disturbed: disturbed})
+			comparisons = append(comparisons, &comparison{
+				row: row, metric: m, pairs: p, sd: p.logSD(), disturbed: disturbed, unjudged: l.unjudged && !p.exact(),
+			})
 		}
 		row.Blocks = l.points(m, c.ID)
 	}

@@ -261,6 +261,9 @@ func (c *Comparison) alone(condition string, m workload.Metric, in *layout, abse
 func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, opt Options, drift float64) (ComparisonRow, judged) {
 	before, after := then.figures(m, c.ID, false), now.figures(m, c.ID, false)
 	change := func(before, after []figure, at float64) stats.Estimate {
+		if (pairs{metric: m, base: before, treatment: after}).exact() && positive(before) && positive(after) {
+			return stats.ExactRatio(values(before), values(after), at)
+		}
 		if logarithmic(m) && positive(before) && positive(after) {
 			return stats.UnpairedRatio(values(before), values(after), at)
 		}

@@ -23,8 +23,9 @@ type comparison struct {
 	metric workload.Metric
 	pairs  pairs
 	sd     float64 // of the log ratios
-	// disturbed says that every block is tainted, so that nothing is decided.
-	disturbed bool
+	// disturbed says that every block is tainted, so that nothing is decided; unjudged that
+	// the design bears no verdict on what varies.
+	disturbed, unjudged bool
 }
 
 // decidable tells whether there is anything to decide: without an interval, and
@@ -33,7 +34,14 @@ func (c *comparison) decidable() bool {
 	if c.pairs.rounds && len(c.pairs.blocks) < fewestBlocks {
 		return false // an interval of so few rounds is shown, and decides nothing
 	}
-	return !c.disturbed && (c.row.Ratio.Known() || c.row.Difference.Known())
+	return !c.disturbed && !c.unjudged && (c.row.Ratio.Known() || c.row.Difference.Known())
+}
+
+// rounded tells of equal values in all repetitions of a condition, enough for a verdict, of
+// a metric that is not exact: they have too few digits to show how they vary.
+func (c *comparison) rounded() bool {
+	const equal = 1e-12 // in the spread of logarithms, but for rounding
+	return len(c.pairs.blocks) >= fewestBlocks && !c.pairs.rounds && c.sd < equal && !c.row.Ratio.Known()
 }
 
 // size is the number of comparisons that are judged together.
@@ -96,6 +104,10 @@ func (f family) judge() {
 		switch {
 		case c.disturbed:
 			c.row.Needs = "a quieter host"
+		case c.unjudged:
+			c.row.Needs = "another design: see \"no verdict\""
+		case c.row.Verdict == Inconclusive && c.rounded():
+			c.row.Needs = "values with more digits"
 		case c.row.Verdict == Inconclusive:
 			unit := "blocks"
 			switch {

@@ -15,7 +15,12 @@ func Lacks(run record.Run) []string {
 	if imported == nil {
 		return nil
 	}
-	all := []string{fmt.Sprintf("imported: measured elsewhere, not by tare, and read from %s (%s); what its makers left out of the design no analysis adds", counted(len(imported.Sources), "file"), imported.Format)}
+	var all []string
+	if imported.Unjudged != "" {
+		all = append(all, "no verdict: "+imported.Unjudged)
+	}
+	all = append(all, fmt.Sprintf(
+		"imported: measured elsewhere, not by tare, and read from %s (%s); what its makers left out of the design no analysis adds", counted(len(imported.Sources), "file"), imported.Format))
 	if imported.Paired {
 		all = append(all, "paired: by its importer's word, who said that what has one number belongs together under all conditions; whether it was measured interleaved, nobody says")
 	} else {
@@ -28,7 +33,7 @@ func Lacks(run record.Run) []string {
 	}
 	all = append(all, "no A/A: the baseline was not measured against itself, so nothing tells what this procedure finds where there is nothing", repetitions(run))
 	if imported.Host != "" {
-		all = append(all, "host, as it is told: "+imported.Host+"; it is not this one")
+		all = append(all, "host, as it is imported: "+imported.Host+"; it is not this one")
 	} else {
 		all = append(all, "host: unknown; nothing says that the figures carry over to this one")
 	}

@@ -3,6 +3,7 @@ package overhead_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +83,7 @@ func TestOneRunACellDecidesNothing(t *testing.T) {
 // Names that somebody gave elsewhere are no more for strangers than ours.
 func TestRedactWhatWasImported(t *testing.T) {
 	run := elsewhere(false, []float64{1, 2, 3}, []float64{1, 2, 3})
-	run.Plan.Imported = &record.Import{Format: "csv", Sources: []record.Source{{Name: "/srv/acme9/a.csv", SHA256: "00"}}, Host: "the one at /srv/acme9"}
+	run.Plan.Imported = &record.Import{Format: "csv", Sources: []record.Source{{Name: "/srv/acme9/a.csv", SHA256: "00"}}, Host: "the one at /srv/acme9", Unjudged: "not interleaved: a is in /srv/acme9/a.csv"}
 	run.Conditions[1].Platform = "run /srv/acme9/x"
 	run.Conditions[1].Factors = map[string]string{"command": "run /srv/acme9/x", "elements": "1000"}
 	redacted := overhead.Redact(run)
@@ -117,5 +118,51 @@ func TestLacks(t *testing.T) {
 	}
 	if report := overhead.Analyse(elsewhere(false, []float64{1, 2}, []float64{1, 2}), overhead.Options{}); len(report.Warnings) < 5 {
 		t.Errorf("the analysis does not carry them: %v", report.Warnings)
+	}
+}
+
+// Counts that are the same in each repetition are exact: what differs is decided, also of
+// conditions that were not interleaved, and what does not is equivalent. Equal times are
+// rounded ones.
+func TestExactCounts(t *testing.T) {
+	same := func(v float64, n int) []float64 { return slices.Repeat([]float64{v}, n) }
+	for what, c := range map[string]struct {
+		unit            string
+		base, treatment []float64
+		unjudged        string
+		verdict         overhead.Verdict
+		percent         float64
+		needs           string
+	}{
+		"more":                 {"allocs/op", same(10, 5), same(11, 6), "", overhead.Worse, 10, ""},
+		"fewer, in two files":  {"B/op", same(512, 5), same(480, 5), "not interleaved: so", overhead.Better, -6.25, ""},
+		"as many":              {"instructions", same(1e9, 5), same(1e9, 5), "", overhead.Equivalent, 0, ""},
+		"some after none":      {"allocs/op", same(0, 5), same(1, 5), "", overhead.Worse, math.NaN(), ""},
+		"none after none":      {"allocs/op", same(0, 5), same(0, 5), "", overhead.Inconclusive, math.NaN(), ""},
+		"of four repetitions":  {"allocs/op", same(10, 4), same(11, 4), "", overhead.Inconclusive, 10, "at least 5 repetitions"},
+		"no whole number":      {"allocs/op", same(10.5, 5), same(11.5, 5), "", overhead.Inconclusive, 100 / 10.5, "more digits"},
+		"a time":               {"s", same(10, 5), same(11, 5), "", overhead.Inconclusive, 10, "more digits"},
+		"a time for each":      {"sec/op", same(10, 5), same(11, 5), "", overhead.Inconclusive, 10, "more digits"},
+		"megabytes":            {"MB", same(10, 5), same(11, 5), "", overhead.Inconclusive, 10, "more digits"},
+		"a count that varies":  {"faults", []float64{10, 10, 10, 10, 11}, []float64{20, 20, 20, 20, 21}, "", overhead.Worse, 98.1, ""},
+		"that, in two files":   {"faults", []float64{10, 10, 10, 10, 11}, []float64{20, 20, 20, 20, 21}, "not interleaved: so", overhead.Inconclusive, 98.1, "no verdict"},
+		"one side that varies": {"faults", same(10, 5), []float64{20, 20, 20, 20, 21}, "", overhead.Worse, 102, ""},
+	} {
+		run := elsewhere(false, c.base, c.treatment)
+		run.Plan.Imported.Unjudged = c.unjudged
+		for i := range run.Conditions {
+			run.Conditions[i].Metrics = []workload.Metric{{Name: "copy", Unit: c.unit, Better: workload.Lower, Primary: true}}
+		}
+		report := overhead.Analyse(run, overhead.Options{})
+		r := row(t, report, "copy", "bind")
+		if r.Verdict != c.verdict || math.Abs(r.Percent-c.percent) > 0.1 || math.IsNaN(r.Percent) != math.IsNaN(c.percent) || !strings.Contains(r.Needs, c.needs) {
+			t.Errorf("%s: %s, %v %%, needs %q; want %s, %v %%, %q", what, r.Verdict, r.Percent, r.Needs, c.verdict, c.percent, c.needs)
+		}
+		if first := report.Warnings[0]; (first == "no verdict: "+c.unjudged) != (c.unjudged != "") {
+			t.Errorf("%s: the first warning is %q", what, first)
+		}
+		if exact := r.Ratio.Method == string(stats.MethodExact) || r.Difference.Method == string(stats.MethodExact); exact != (c.verdict != overhead.Inconclusive && !strings.Contains(what, "varies")) {
+			t.Errorf("%s: by %s and %s", what, r.Ratio.Method, r.Difference.Method)
+		}
 	}
 }

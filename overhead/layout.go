@@ -30,6 +30,8 @@ type layout struct {
 	pilot bool // its blocks are the pilot's, for want of others
 	// unpaired says that nothing pairs the conditions' figures of a block.
 	unpaired bool
+	// unjudged says that no verdict can rest on the figures ([record.Import]).
+	unjudged bool
 	imported bool // its trials were measured elsewhere
 }
 
@@ -73,6 +75,7 @@ func layouts(run record.Run, opt Options) []*layout {
 		l := byName[c.Workload]
 		if l == nil {
 			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}, rounds: run.Plan.InRounds(c.Workload), least: min(fewestStrips, run.Plan.Rounds[c.Workload].Strips), unpaired: run.Plan.Unpaired(), imported: run.Status == record.Imported}
+			l.unjudged = run.Plan.Imported != nil && run.Plan.Imported.Unjudged != ""
 			byName[c.Workload] = l
 			all = append(all, l)
 		}

@@ -102,6 +102,8 @@ func (l *layout) pairAA(metric workload.Metric) pairs {
 
 func (p pairs) ratio(opt Options) stats.Estimate {
 	switch {
+	case p.exact():
+		return stats.ExactRatio(values(p.base), values(p.treatment), opt.Level)
 	case p.byStrips():
 		ratios, weights := p.headline()
 		return stats.RoundMean(ratios, weights, opt.Level)
@@ -117,8 +119,18 @@ func (p pairs) ratio(opt Options) stats.Estimate {
 	return stats.PairedRatio(values(p.base), values(p.treatment), opt.Level, opt.Seed)
 }
 
+// exact tells that a metric counts, and that each repetition of a condition has the same
+// whole number. Equal times and rates are rounded ones, and none on both sides may be of
+// what is rare.
+func (p pairs) exact() bool {
+	base, treatment := values(p.base), values(p.treatment)
+	return p.metric.Counted() && p.metric.Quantile == 0 && !p.byStrips() && stats.Exact(base, treatment) && base[0]+treatment[0] > 0
+}
+
 func (p pairs) difference(opt Options) stats.Estimate {
 	switch {
+	case p.exact():
+		return stats.ExactDifference(values(p.base), values(p.treatment), opt.Level)
 	case p.unpaired && p.metric.Quantile == 0:
 		return stats.UnpairedDifference(values(p.base), values(p.treatment), opt.Level)
 	case p.unpaired:

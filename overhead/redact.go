@@ -28,7 +28,7 @@ func Redact(run record.Run) record.Run {
 	out.Plan.Notes = r.texts(run.Plan.Notes)
 	if imported := run.Plan.Imported; imported != nil {
 		hidden := *imported
-		hidden.Order, hidden.Host = r.text(imported.Order), r.text(imported.Host)
+		hidden.Order, hidden.Host, hidden.Unjudged = r.text(imported.Order), r.text(imported.Host), r.text(imported.Unjudged)
 		hidden.Sources = slices.Clone(imported.Sources)
 		for i := range hidden.Sources {
 			hidden.Sources[i].Name = r.text(hidden.Sources[i].Name)

@@ -159,6 +159,9 @@ type Import struct {
 	// they were made together, or alike. Where it is false nothing pairs them, whatever
 	// their numbers.
 	Paired bool `json:"paired,omitempty"`
+	// Unjudged says why no verdict can rest on figures that vary, as far as reading them
+	// shows, and what would mend it: "not interleaved: ..."; empty where one can.
+	Unjudged string `json:"unjudged,omitempty"`
 	// Order is the order in which conditions were measured, as reported: "one after
 	// the other"; empty where it is not.
 	Order string `json:"order,omitempty"`

@@ -17,6 +17,9 @@ func Estimated(e stats.Estimate, scale float64) Cell {
 	if !bounded(v, low, high) {
 		return Cell{Text: fixed(v, significant(v))}
 	}
+	if low == high {
+		return Cell{Text: fixed(v, significant(v)), Detail: exact}
+	}
 	figure, from, to := supported(v, low, high)
 	if low > 0 && high/low > unbounded {
 		return Cell{Text: figure, Detail: "not bounded"}

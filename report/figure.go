@@ -145,8 +145,16 @@ func spanEnds(write func(float64, int) string, low, high float64, d int) (from, 
 }
 
 // plainSpan writes an interval in the running text, where both ends have the
-// sign that the sentence gives them: "2.2 to 4.0".
-func plainSpan(low, high float64) string { return spanWith(fixed, low, high, decimals(low, high)) }
+// sign that the sentence gives them: "2.2 to 4.0". One without width is of values that are
+// exact.
+func plainSpan(low, high float64) string {
+	if low == high {
+		return exact
+	}
+	return spanWith(fixed, low, high, decimals(low, high))
+}
+
+const exact = "exact"
 
 // ratioText writes a share that has no interval of its own, such as the
 // smallest effect of interest, to three digits at most: 0.02 is "2".

@@ -20,7 +20,7 @@ func TestDigitsFollowTheInterval(t *testing.T) {
 		{410.7, 398, 424, "411 (398 to 424)"},
 		{12345, 9000, 16000, "12000 (9000 to 16000)"},
 		{-0.01, -0.6, 0.6, "0.0 (-0.6 to 0.6)"},
-		{0, 0, 0, "0 (0 to 0)"},
+		{0, 0, 0, "0 (exact)"},
 	} {
 		got := percentText(c.v, c.low, c.high) + " (" + plainSpan(c.low, c.high) + ")"
 		if got != c.want {

@@ -9,6 +9,7 @@ package workload
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -138,6 +139,14 @@ type Metric struct {
 	Part   string `json:"part,omitempty"`
 	Figure Figure `json:"figure,omitempty"`
 }
+
+// notCounted are units of what varies from one time to the next, or is rounded: times and
+// rates, shares, and amounts in prefixed units.
+var notCounted = regexp.MustCompile(`^(?:(?:s|ms|us|µs|ns|sec|seconds|nanoseconds|min|h)(?:/.*)?|.*/s|.*/sec|%|ratio|of .*|[kKMGT]i?B.*)$`)
+
+// Counted tells whether a metric is in whole things, such as allocations, instructions or
+// bytes, of which a program may have the same number each time.
+func (m Metric) Counted() bool { return !notCounted.MatchString(m.Unit) }
 
 // Exit is how a batch program ended.
 type Exit struct {

@@ -63,7 +63,7 @@ func (t *told) arrange(ctx context.Context, all []observation) (record.Run, erro
 		return record.Run{}, err
 	}
 	run := a.run()
-	run.Plan.Imported = &record.Import{}
+	run.Plan.Imported = &record.Import{Unjudged: a.unjudged()}
 	return run, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"tare/record"
 	"tare/record/foreign"
 )
 
@@ -211,4 +212,74 @@ func TestLevelsStayApart(t *testing.T) {
 	if err != nil || len(cells.Conditions) != 2 {
 		t.Errorf("%d conditions of two cells, %v", len(cells.Conditions), err)
 	}
+}
+
+// unjudged reads files, and gives why no verdict rests on them.
+func unjudged(t *testing.T, opt foreign.Options, files ...[2]string) (string, record.Run) {
+	t.Helper()
+	var all []foreign.File
+	for _, f := range files {
+		all = append(all, holding(f[0], strings.NewReader(f[1])))
+	}
+	run, err := foreign.Read(t.Context(), all, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Plan.Imported.Unjudged, run
+}
+
+// Conditions in files of their own were not interleaved, and no verdict rests on them, but
+// where each has several files, or somebody says what was measured together.
+func TestNotInterleaved(t *testing.T) {
+	base, head := [2]string{"base.txt", odd(t, "base.txt")}, [2]string{"head.txt", odd(t, "head.txt")}
+	why, _ := unjudged(t, gobench, base, head)
+	for _, want := range []string{"not interleaved: base is in base.txt, and head in head.txt", "All 11 comparisons changed alike, by +10.4 to +12.1 %", "--name '{block}-*' --block block --paired"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("%q does not say %q", why, want)
+		}
+	}
+	if why, _ := unjudged(t, gobench, [2]string{"both.txt", base[1] + head[1]}); why != "" {
+		t.Errorf("of one file: %q", why)
+	}
+	const one, two = "BenchmarkX/at=%s 1 2 ns/op\n", "BenchmarkX/at=%s 1 3 ns/op\n"
+	as := func(name, line, at string) [2]string { return [2]string{name, strings.ReplaceAll(line, "%s", at)} }
+	blocks := with(gobench, func(o *foreign.Options) { o.Name, o.Block = "{block}-*", "block" })
+	if why, _ := unjudged(t, blocks, as("1-base", one, "base"), as("1-head", two, "head"), as("2-base", two, "base"), as("2-head", one, "head")); why != "" {
+		t.Errorf("of several files each: %q", why)
+	}
+	blocks.Paired = true
+	if why, _ := unjudged(t, blocks, as("1-base", one, "base"), as("1-head", two, "head")); why != "" {
+		t.Errorf("of pairs: %q", why)
+	}
+	if why, _ := unjudged(t, gobench, base); why != "" {
+		t.Errorf("of one condition: %q", why)
+	}
+}
+
+// Samples of a few runs are no repetitions: they are noticed, and --mean makes one value of
+// each run.
+func TestDependentRepetitions(t *testing.T) {
+	opt := foreign.Options{
+		Format: foreign.CSV, Values: []string{"seconds"}, Units: []string{"s"}, Better: []string{"lower"},
+		Condition: []string{"side"}, Baseline: []string{"a"}, Ignore: []string{"sample", "run"},
+	}
+	pooled := [2]string{"pooled.csv", odd(t, "pooled.csv")}
+	why, _ := unjudged(t, opt, pooled)
+	for _, want := range []string{"dependent repetitions: each of the 300 values of seconds of csv@", "--block", "--ignore", "--mean"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("%q does not say %q", why, want)
+		}
+	}
+	opt.Ignore, opt.Block, opt.Mean = []string{"sample"}, "run", true
+	why, run := unjudged(t, opt, pooled)
+	if got := values(t, run, "csv@a", "seconds"); why != "" || len(got) != 6 || math.Abs(got[0]-0.9920) > 0.0005 {
+		t.Errorf("%q; means %v", why, got)
+	}
+	opt.Mean = false
+	if _, err := text(opt, pooled[1]); err == nil || !strings.Contains(err.Error(), "--mean") {
+		t.Errorf("samples of one run: %v", err)
+	}
+	opt.Mean, opt.Block = true, ""
+	_, err := text(opt, pooled[1])
+	wants(t, "means of nothing", err, "block")
 }

@@ -28,7 +28,7 @@ type Study struct{}
 // Judge decides the claim for which a run was imported, by the judge of our own runs. The
 // verdict says that the figures are not this host's.
 func (Study) Judge(run record.Run) []claim.Judgement {
-	if place.Of(run) == "" {
+	if place.Of(run) == "" || unjudged(run) != "" {
 		return nil
 	}
 	judgements := io.Studies.Judge(run)
@@ -39,6 +39,14 @@ func (Study) Judge(run record.Run) []claim.Judgement {
 		}
 	}
 	return judgements
+}
+
+// unjudged says why no verdict rests on a run's figures; empty where one can.
+func unjudged(run record.Run) string {
+	if run.Plan.Imported == nil {
+		return ""
+	}
+	return run.Plan.Imported.Unjudged
 }
 
 // NextOf proposes what to do with an imported run: to measure the same here, where it
@@ -62,7 +70,7 @@ func (Study) Sheet(run record.Run, _ kit.Attachments, judgements []claim.Judgeme
 		Banners: banners(r), Parts: overview(r), Command: strings.Join(quoted(run.Command), " "),
 	}
 	headline, tables := io.Studies.Found(run)
-	if headline != "" {
+	if headline != "" && unjudged(run) == "" {
 		s.Answer = headline + " " + s.Answer
 	}
 	if len(judgements) > 0 {
@@ -172,7 +180,7 @@ func outcomes(r overhead.Reading) []outcome {
 	for _, g := range r.Report.Groups {
 		for _, m := range g.Metrics {
 			for _, row := range m.Rows {
-				if !row.Baseline && !math.IsNaN(row.Percent) {
+				if compared(row) {
 					all = append(all, outcome{g, m, row})
 				}
 			}
@@ -217,8 +225,15 @@ func answer(r overhead.Reading) string {
 	if len(all) == 0 {
 		return uncompared(r)
 	}
+	first := ""
+	if why, _, ok := strings.Cut(unjudged(r.Run), ":"); ok {
+		first = "No verdict on what varies: " + why + ". The first caution says more. "
+		if !slices.ContainsFunc(all, func(o outcome) bool { return o.row.Verdict != overhead.Inconclusive }) {
+			return "No verdict: " + why + ". The first caution says more."
+		}
+	}
 	if len(r.Report.Groups) <= mostTables {
-		return report.Answer(r.Run, r.Report)
+		return first + report.Answer(r.Run, r.Report)
 	}
 	count := map[overhead.Verdict]int{}
 	for _, o := range all {
@@ -230,10 +245,15 @@ func answer(r overhead.Reading) string {
 			words = append(words, fmt.Sprintf("%d %s", n, v))
 		}
 	}
-	text := fmt.Sprintf("Of %d comparisons in %d cells: %s", len(all), len(r.Report.Groups), strings.Join(words, ", "))
+	text := first + fmt.Sprintf(
+		"Of %d comparisons in %d cells: %s", len(all), len(r.Report.Groups), strings.Join(words, ", "))
 	if worst := all[0]; worst.row.Verdict == overhead.Worse {
-		text += fmt.Sprintf("; the worst is %s: %s of %s is %s worse", worst.row.Label, worst.metric.Name, worst.group.Workload,
-			place.Percent(adjusted(worst.row), 1))
+		by := "by a difference, its baseline being zero,"
+		if !math.IsNaN(worst.row.Percent) {
+			by = place.Percent(adjusted(worst.row), 1)
+		}
+		text += fmt.Sprintf(
+			"; the worst is %s: %s of %s is %s worse", worst.row.Label, worst.metric.Name, worst.group.Workload, by)
 	}
 	return text + "."
 }

@@ -13,6 +13,7 @@ import (
 	"tare/record/foreign"
 	"tare/report"
 	"tare/study/imported"
+	"tare/workload"
 )
 
 var study imported.Study
@@ -166,6 +167,37 @@ func TestWhyNothingIsCompared(t *testing.T) {
 		if s := study.Sheet(run, nil, nil); !strings.HasPrefix(strings.ToLower(s.Answer), want) {
 			t.Errorf("answer %q, want %q", s.Answer, want)
 		}
+	}
+}
+
+// Where no verdict rests on the figures, the answer begins with that, no claim is judged, and
+// what is exact is still decided, of none before too.
+func TestNoVerdict(t *testing.T) {
+	run := figures(t, 1, []string{"io=stream"}, map[string][]float64{"bare": bare, "bind": slower})
+	run.Plan.Imported.Unjudged = "not interleaved: bare is in a.csv, and bind in b.csv"
+	s := study.Sheet(run, nil, study.Judge(run))
+	if s.Answer != "No verdict: not interleaved. The first caution says more." || !strings.HasPrefix(s.Banners[0], "no verdict: not interleaved: bare is") || study.Judge(run) != nil {
+		t.Errorf("answer %q, first banner %q", s.Answer, s.Banners[0])
+	}
+	if text := screen(t, s); strings.Contains(text, "worse") {
+		t.Errorf("a verdict on\n%s", text)
+	}
+	for c := range run.Conditions {
+		run.Conditions[c].Metrics = append(run.Conditions[c].Metrics, workload.Metric{Name: "allocs", Unit: "allocs", Better: workload.Lower, Primary: true})
+	}
+	for i := range run.Trials {
+		count := 0.0
+		if strings.HasSuffix(run.Trials[i].Condition, "@bind") {
+			count = 2
+		}
+		run.Trials[i].Samples = append(run.Trials[i].Samples, record.Sample{Metric: "allocs", Value: count})
+	}
+	s = study.Sheet(run, nil, nil)
+	if !strings.HasPrefix(s.Answer, "No verdict on what varies: not interleaved.") || !strings.Contains(s.Answer, "bind adds 2.00 to stream's allocs at worst (exact)") {
+		t.Errorf("answer %q", s.Answer)
+	}
+	if text := screen(t, s); !strings.Contains(text, "2.00 allocs") {
+		t.Errorf("no change of none on\n%s", text)
 	}
 }
 

@@ -69,7 +69,7 @@ func cellTable(r overhead.Reading, g overhead.Group) report.Table {
 	shown := map[string]bool{}
 	for _, o := range outcomes(alone) {
 		shown[o.row.Condition+"\x00"+o.metric.Name] = true
-		add(o.metric, o.row, o.row.Ratio.N, report.Estimated(percent(o.metric, o.row), 1),
+		add(o.metric, o.row, max(o.row.Ratio.N, o.row.Difference.N), changed(o.metric, o.row),
 			verdict(o.row.Verdict), report.Cell{Text: o.row.Needs})
 	}
 	for _, m := range g.Metrics { // what has no baseline beside it
@@ -106,7 +106,7 @@ func counts(r overhead.Reading) report.Table {
 	for _, g := range r.Report.Groups {
 		for _, m := range g.Metrics {
 			for _, row := range m.Rows {
-				if row.Baseline || math.IsNaN(row.Percent) {
+				if !compared(row) {
 					continue
 				}
 				k := key{row.Label, m.Name, m.HigherIsBetter}
@@ -114,7 +114,9 @@ func counts(r overhead.Reading) report.Table {
 					count[k] = map[overhead.Verdict]int{}
 					order = append(order, k)
 				}
-				percents[k] = append(percents[k], row.Percent)
+				if !math.IsNaN(row.Percent) {
+					percents[k] = append(percents[k], row.Percent)
+				}
 				count[k][row.Verdict]++
 			}
 		}
@@ -127,7 +129,10 @@ func counts(r overhead.Reading) report.Table {
 				p[i] = -p[i]
 			}
 		}
-		row := []report.Cell{{Text: k.label}, {Text: k.metric}, tenth(median(p)), tenth(slices.Min(p)), tenth(slices.Max(p))}
+		row := []report.Cell{{Text: k.label}, {Text: k.metric}, report.Absent(), report.Absent(), report.Absent()}
+		if len(p) > 0 {
+			row[2], row[3], row[4] = tenth(median(p)), tenth(slices.Min(p)), tenth(slices.Max(p))
+		}
 		for _, v := range verdicts {
 			row = append(row, report.Cell{Text: fmt.Sprint(count[k][v])})
 		}
@@ -149,8 +154,8 @@ func worst(r overhead.Reading) report.Table {
 	for _, o := range all[:min(len(all), mostWorst)] {
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: o.group.Workload}, {Text: o.row.Label}, {Text: o.metric.Name},
-			report.Estimated(percent(o.metric, o.row), 1), verdict(o.row.Verdict),
-			{Text: fmt.Sprint(o.row.Ratio.N)}, {Text: o.row.Needs},
+			changed(o.metric, o.row), verdict(o.row.Verdict),
+			{Text: fmt.Sprint(max(o.row.Ratio.N, o.row.Difference.N))}, {Text: o.row.Needs},
 		})
 	}
 	if rest := len(all) - mostWorst; rest > 0 {
@@ -213,7 +218,7 @@ func cellByCell(r overhead.Reading) []report.Part {
 			for _, is := range g.Metrics[i].Rows {
 				if is.Baseline {
 					row[1] = report.Measured(is.Value.Value * scale)
-				} else if at := slices.Index(labels, is.Label); at >= 0 && !math.IsNaN(is.Percent) {
+				} else if at := slices.Index(labels, is.Label); at >= 0 && compared(is) {
 					row[2+at] = change(g.Metrics[i], is)
 				}
 			}
@@ -224,9 +229,26 @@ func cellByCell(r overhead.Reading) []report.Part {
 	return all
 }
 
+// compared tells that a row is a comparison with the baseline: by a ratio or, where the
+// baseline is zero, by a difference.
+func compared(row overhead.Row) bool {
+	return !row.Baseline && (!math.IsNaN(row.Percent) || row.Difference.Known())
+}
+
+// changed is a row's change in percent, with its interval. Of zero nothing is a percentage:
+// the change is then in the metric's unit.
+func changed(m overhead.MetricReport, row overhead.Row) report.Cell {
+	if !math.IsNaN(row.Percent) {
+		return report.Estimated(percent(m, row), 1)
+	}
+	c := report.Estimated(row.Difference, 1)
+	c.Text += " " + m.Unit
+	return c
+}
+
 // change is a row's change with its verdict.
 func change(m overhead.MetricReport, row overhead.Row) report.Cell {
-	c := report.Estimated(percent(m, row), 1)
+	c := changed(m, row)
 	if c.Detail != "" {
 		c.Detail += ", "
 	}
@@ -347,7 +369,11 @@ func scaled(r overhead.Reading, metric, unit string) (scale float64, in string) 
 
 func tenth(v float64) report.Cell { return report.Cell{Text: fmt.Sprintf("%.1f", v)} }
 
+// median is that of values; not a number where there is none.
 func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
