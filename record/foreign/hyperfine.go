@@ -31,8 +31,13 @@ type hyperfineResult struct {
 func (t *told) readHyperfine(file string, data []byte) ([]observation, error) {
 	at := position{file: file}
 	var export hyperfineExport
-	data = withNulls(data)
-	if err := json.Unmarshal(data, &export); err != nil {
+	err := json.Unmarshal(data, &export)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		data, export = withNulls(data), hyperfineExport{}
+		err = json.Unmarshal(data, &export)
+	}
+	if err != nil {
 		return nil, malformed(jsonPosition(file, data, err), "not what hyperfine writes by --export-json: %v", err)
 	}
 	var all observations
