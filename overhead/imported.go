@@ -27,9 +27,9 @@ func Lacks(run record.Run) []string {
 		all = append(all, "not interleaved: nobody says that the repetitions of two conditions were made together, so they are compared as two samples (Welch), and whatever changed between them on that host is in the difference")
 	}
 	if imported.Order != "" {
-		all = append(all, "order: "+imported.Order+", as it is told: what changes with time (warmth, other work, the state of a disk) cannot be told from the condition")
+		all = append(all, "order: "+imported.Order+", as reported: what changes with time (warmth, other work, the state of a disk) cannot be separated from the condition")
 	} else {
-		all = append(all, "order: unknown: what changes with time (warmth, other work, the state of a disk) cannot be told from the condition")
+		all = append(all, "order: unknown: what changes with time (warmth, other work, the state of a disk) cannot be separated from the condition")
 	}
 	all = append(all, "no A/A: the baseline was not measured against itself, so nothing tells what this procedure finds where there is nothing", repetitions(run))
 	if imported.Host != "" {

@@ -78,7 +78,7 @@ func (a *arrangement) alike() string {
 					continue
 				}
 				e := stats.UnpairedRatio(cell[0].values(m.Name), c.values(m.Name), defaultLevel)
-				if !e.ToldFrom(1) {
+				if !e.DiffersFrom(1) {
 					return ""
 				}
 				percents = append(percents, e.PercentMore().Value)
