@@ -33,7 +33,7 @@ func Lacks(run record.Run) []string {
 	}
 	all = append(all, "no A/A: the baseline was not measured against itself, so nothing tells what this procedure finds where there is nothing", repetitions(run))
 	if imported.Host != "" {
-		all = append(all, "host, as it is imported: "+imported.Host+"; it is not this one")
+		all = append(all, "host, as reported: "+imported.Host+"; it is not this one")
 	} else {
 		all = append(all, "host: unknown; nothing says that the figures carry over to this one")
 	}

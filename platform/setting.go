@@ -114,7 +114,7 @@ var Keys = []Key{
 	{"lsm", "default|unconfined", "security module profile"},
 	{"aslr", "on|off", "whether the kernel draws the addresses of the program's memory at random"},
 	{"log-driver", "json-file|local|none", "where an engine writes the program's output"},
-	{"runtime", "NAME", "OCI runtime that an engine is told to use"},
+	{"runtime", "NAME", "OCI runtime that an engine uses"},
 	{"gpu", "all|none|LIST, such as 0,2", "GPUs of NVIDIA's that the program is given, with the driver's libraries; default none"},
 }
 

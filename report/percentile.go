@@ -40,7 +40,7 @@ func percentileCharts(run record.Run, of, workload string) []Part {
 		}
 		notes := []string{"The trials that count, merged. Each step to the right is ten times rarer. Requests: " + strings.Join(counts, ", ") + "."}
 		if left > 0 {
-			notes = append(notes, Counted(left, "more condition")+" in the export of the run; more curves could not be told apart.")
+			notes = append(notes, Counted(left, "more condition")+" in the export of the run; more curves could not be distinguished.")
 		}
 		charts = append(charts, Tails(of+"Latency by percentile: "+clean(name), strings.Join(append(notes, broken[name]...), "\n\n"), curves))
 	}

@@ -38,7 +38,7 @@ func CountRatio(base, treatment []float64, level float64, seed int64) Estimate {
 	e := ratioOfSums(base, treatment, level, summed{
 		what: "counts", allowed: notNegative,
 		zero:      "no events in %d blocks of the baseline: no ratio, see the difference",
-		unbounded: "the baseline's count cannot be told from zero in %d blocks: the ratio has no upper bound, see the difference",
+		unbounded: "the baseline's count does not differ significantly from zero in %d blocks: the ratio has no upper bound, see the difference",
 	})
 	if e.Value == 0 && e.N >= fewest && level > 0 && level < 1 {
 		none := undefined(e.N, level, MethodFieller, "no events in %d blocks of the condition: rates up to %.2g a block would show none with probability %.2g",

@@ -51,7 +51,7 @@ func locateIn(things string, method Method, x []float64, resolution, level float
 		loc.warn("need at least %d %s for an interval, have %d", fewest, things, n)
 		return loc
 	case s.x[n-1]-s.x[0] <= resolution:
-		loc.warn("all %d values are equal: their spread, and so an interval, cannot be told", n)
+		loc.warn("all %d values are equal: their spread, and so an interval, is unknown", n)
 		return loc
 	}
 

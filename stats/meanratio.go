@@ -10,7 +10,7 @@ func MeanRatio(base, treatment []float64, level float64, seed int64) Estimate {
 	return ratioOfSums(base, treatment, level, summed{
 		what: "means", allowed: finite,
 		zero:      "the baseline's mean is 0 over %d blocks: no ratio, see the difference",
-		unbounded: "the baseline's mean cannot be told from zero in %d blocks: the ratio has no bounds, see the difference",
+		unbounded: "the baseline's mean does not differ significantly from zero in %d blocks: the ratio has no bounds, see the difference",
 	})
 }
 
@@ -48,7 +48,7 @@ func ratioOfSums(base, treatment []float64, level float64, of summed) Estimate {
 	low, high, outcome := fieller(base, treatment, level)
 	switch outcome {
 	case noSpread:
-		e.warn("every block has the same ratio: its spread, and so an interval, cannot be told")
+		e.warn("every block has the same ratio: its spread, and so an interval, is unknown")
 	case unbounded:
 		e.warn(of.unbounded, n)
 	default:

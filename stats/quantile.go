@@ -121,7 +121,7 @@ func quantileEffect(method Method, sides [][]*hdrhistogram.Histogram, q, level f
 		loc.warn("need at least %d blocks for an interval, have %d", fewest, n)
 		return loc
 	case r.se <= rounding*max(1, math.Abs(r.value)):
-		loc.warn("the quantile is the same whichever of the %d blocks is left out: its spread, and so an interval, cannot be told", n)
+		loc.warn("the quantile is the same whichever of the %d blocks is left out: its spread, and so an interval, is unknown", n)
 		return loc
 	}
 	if method != MethodJackknifeT && (1-level)/2*(resamples+1) < 1 {

@@ -62,7 +62,7 @@ func PartialSpearman(x, y []float64, others [][]float64, level float64) Estimate
 	}
 	r, ok := pearson(left, right)
 	if !ok {
-		return fail("no correlation: all values of one side are equal, or wholly told by what is held")
+		return fail("no correlation: all values of one side are equal, or wholly explained by what is held")
 	}
 	e := unknown(n, level, MethodSpearman)
 	e.Value = r

@@ -36,7 +36,7 @@ func SerialMean(batches []float64, level float64) Estimate {
 	case n < fewestBatches:
 		e.warn("need at least %d batches for an interval, have %d", fewestBatches, n)
 	case se <= rounding*largest(batches):
-		e.warn("all %d batches are equal: their spread, and so an interval, cannot be told", n)
+		e.warn("all %d batches are equal: their spread, and so an interval, is unknown", n)
 	default:
 		half := tQuantile(1-(1-level)/2, degrees) * se
 		e.Interval.Low, e.Interval.High = mean-half, mean+half

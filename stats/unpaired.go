@@ -66,7 +66,7 @@ func welch(a, b []float64, resolution, level float64) location {
 		loc.warn("need at least %d values on each side for an interval, have %d and %d", fewest, len(a), len(b))
 		return loc
 	case !(se > resolution):
-		loc.warn("all values of a side are equal: their spread, and so an interval, cannot be told")
+		loc.warn("all values of a side are equal: their spread, and so an interval, is unknown")
 		return loc
 	}
 	half := tQuantile(1-(1-level)/2, degrees) * se

@@ -53,7 +53,7 @@ func At(w Workload, p Params, place Place) (Program, Params, error) {
 		}
 		placeable, ok := w.(Placeable)
 		if !ok {
-			return Program{}, nil, &Unplaceable{w.Name(), "its program cannot be told where to listen"}
+			return Program{}, nil, &Unplaceable{w.Name(), "its program takes no address to listen at"}
 		}
 		var err error
 		if p, err = placeable.Placed(p, place); err != nil {

@@ -71,7 +71,7 @@ func TestAtRefuses(t *testing.T) {
 		}
 	}
 	_, _, err := At(ffmpeg{}, resolve(t, ffmpeg{}), Place{Port: 7})
-	refusedAs[*Unplaceable](t, err, "workload ffmpeg", "cannot be told where to listen")
+	refusedAs[*Unplaceable](t, err, "workload ffmpeg", "takes no address to listen at")
 	if _, _, err := At(ffmpeg{}, resolve(t, ffmpeg{}), Place{}); err != nil {
 		t.Error(err)
 	}

@@ -126,7 +126,7 @@ const zramPath = "/dev/zram"
 func sizeOf(e platform.Entry) (int64, error) {
 	size, err := strconv.ParseInt(e.Attrs[attrSize], 10, 64)
 	if err != nil || size <= 0 {
-		return 0, fmt.Errorf("%s %s was entered without its size, so that it cannot be told from another: it is left alone", e.Kind, e.ID)
+		return 0, fmt.Errorf("%s %s was entered without its size, so that it cannot be distinguished from another: it is left alone", e.Kind, e.ID)
 	}
 	return size, nil
 }
@@ -152,7 +152,7 @@ func deviceOf(e platform.Entry) (swap.ZRAM, error) {
 // no size to be recognised by: where the kernel does not number disks it may be anybody's.
 func (g ground) removeDevice(z swap.ZRAM) error {
 	if z.Sequence == 0 && g.emptyZRAM(z.ID) {
-		return fmt.Errorf("zram%d is empty, and cannot be told from one that somebody else added: it is left alone; remove it by hand if nobody uses it (/sys/class/zram-control/hot_remove)", z.ID)
+		return fmt.Errorf("zram%d is empty, and cannot be distinguished from one that somebody else added: it is left alone; remove it by hand if nobody uses it (/sys/class/zram-control/hot_remove)", z.ID)
 	}
 	err := g.swap.RemoveZRAM(z)
 	if other := new(swap.NotOurs); errors.As(err, &other) {
@@ -177,7 +177,7 @@ func removeAdded(g ground, e platform.Entry) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	return fmt.Errorf("a device may have been added for a box, and cannot be told from one that somebody else added: of the empty zram devices %s, remove by hand the one that nobody uses (/sys/class/zram-control/hot_remove)", numbers(fresh))
+	return fmt.Errorf("a device may have been added for a box, and cannot be distinguished from one that somebody else added: of the empty zram devices %s, remove by hand the one that nobody uses (/sys/class/zram-control/hot_remove)", numbers(fresh))
 }
 
 // emptyZRAM tells whether a device was never given a size.

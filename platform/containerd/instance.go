@@ -114,7 +114,7 @@ func (i *instance) open() error {
 // the specification.
 func (i *instance) verify() error {
 	if len(i.group.Places) == 0 {
-		return fmt.Errorf("%s has not made the cgroup %s that it was told to", i.l.runtime, i.l.group)
+		return fmt.Errorf("%s has not made the cgroup %s that it was asked for", i.l.runtime, i.l.group)
 	}
 	got, err := i.group.Own()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // by the way given, its place in containerd's books, and its snapshot.
 func (p *Platform) removeContainer(ctx context.Context, id, mark string, end func(context.Context, client.Container) error) error {
 	if id == "" || mark == "" {
-		return fmt.Errorf("container %q was entered without its mark, so it cannot be told from another: it is left alone", id)
+		return fmt.Errorf("container %q was entered without its mark, so it cannot be distinguished from another: it is left alone", id)
 	}
 	doing := "remove container " + id
 	var found client.Container
@@ -121,7 +121,7 @@ func (p *Platform) removeSnapshot(ctx context.Context, key, mark string) error {
 // snapshots, and what is left of its import.
 func (p *Platform) removeImage(ctx context.Context, reference, mark string) error {
 	if mark == "" {
-		return fmt.Errorf("image %s was entered without its mark, so it cannot be told from another: it is left alone", reference)
+		return fmt.Errorf("image %s was entered without its mark, so it cannot be distinguished from another: it is left alone", reference)
 	}
 	err := p.call(ctx, "remove the lease of image "+reference, func(ctx context.Context, c *client.Client) error {
 		return c.LeasesService().Delete(ctx, leases.Lease{ID: leaseOf(mark)})

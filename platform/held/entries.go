@@ -76,7 +76,7 @@ func EndProcesses(ctx context.Context, g cgroup.Group, first int) error {
 func RemoveProcess(ctx context.Context, e platform.Entry) error {
 	start, ok := e.Attrs[Start]
 	if !ok {
-		return errors.New("process " + e.ID + " was entered without its start time, so it cannot be told from another: it is left alone")
+		return errors.New("process " + e.ID + " was entered without its start time, so it cannot be distinguished from another: it is left alone")
 	}
 	id, err := process.ParseIdentity(e.ID, start)
 	if err != nil {

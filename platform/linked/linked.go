@@ -177,7 +177,7 @@ func RemoveNamespace(trials string, e platform.Entry) error {
 func RemoveLink(ctx context.Context, e platform.Entry) error {
 	link := netns.Link{Name: e.ID, MAC: e.Attrs[held.MAC]}
 	if link.MAC == "" {
-		return errors.New("network device " + e.ID + " was entered without its address, so it cannot be told from another: it is left alone")
+		return errors.New("network device " + e.ID + " was entered without its address, so it cannot be distinguished from another: it is left alone")
 	}
 	if link.Name == bridgeName {
 		return locked(ctx, link.DeleteIfUnused)

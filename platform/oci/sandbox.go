@@ -53,12 +53,12 @@ func (p *oci) supportsSandboxed(s platform.Setting) error {
 	} {
 		if k.set {
 			return &platform.Unsupported{Platform: p.Name(), Key: k.key,
-				Reason: "the runtime is told to leave cgroups alone, which it does not know beside each other in two versions"}
+				Reason: "the runtime is configured to leave cgroups alone, which it does not know beside each other in two versions"}
 		}
 	}
 	if s.GPU != "" && s.GPU != platform.NoGPU {
 		return &platform.Unsupported{Platform: p.Name(), Key: "gpu=" + s.GPU,
-			Reason: "the sandbox's own kernel stands before the driver, and hands on some of its calls alone (nvproxy), which it is not told to"}
+			Reason: "the sandbox's own kernel stands before the driver, and hands on some of its calls alone (nvproxy), which it is not configured for"}
 	}
 	if s.ASLR != "" {
 		return &platform.Unsupported{Platform: p.Name(), Key: "aslr=" + s.ASLR,

@@ -272,7 +272,7 @@ func counts() *table {
 
 func countRatios() *table {
 	return countTable("Ratio of counts",
-		"The same events. No interval is given, but a warning, where the baseline cannot be told from zero.",
+		"The same events. No interval is given, but a warning, where the baseline does not differ significantly from zero.",
 		func(float64) float64 { return 1.5 },
 		func(base, treatment []float64, seed int64) stats.Estimate {
 			return stats.CountRatio(base, treatment, level, seed)
