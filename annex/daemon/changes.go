@@ -1,9 +1,13 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"sync"
+	"syscall"
 
 	"github.com/fsnotify/fsnotify"
 
@@ -14,29 +18,51 @@ import (
 // (inotify(7)), so that a new one is found as soon as its group is made.
 type noticing struct {
 	*Containers
-	watcher *fsnotify.Watcher
 	changes chan struct{}
 
 	mu      sync.Mutex
+	watcher *fsnotify.Watcher // nil where the kernel has none to give: looking now and then has to do
 	watched map[string]bool
+	closed  bool
 }
 
-// notice begins to watch. It ends when the watcher is closed.
-func notice(c *Containers) (*noticing, error) {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return nil, err
+// newWatcher is the library's, but in a test.
+var newWatcher = fsnotify.NewWatcher
+
+// notice makes one that watches from its first find on.
+func notice(c *Containers) *noticing {
+	return &noticing{Containers: c, changes: make(chan struct{}, 1), watched: map[string]bool{}}
+}
+
+// begin begins to watch, unless that is so. The caller holds mu.
+func (n *noticing) begin() error {
+	if n.watcher != nil || n.closed {
+		return nil
 	}
-	n := &noticing{Containers: c, watcher: w, changes: make(chan struct{}, 1), watched: map[string]bool{}}
-	go n.run()
-	return n, nil
+	w, err := newWatcher()
+	if err != nil {
+		return err
+	}
+	n.watcher = w
+	go n.run(w)
+	return nil
 }
 
-func (n *noticing) run() {
-	defer close(n.changes)
+// close ends the watching.
+func (n *noticing) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	if n.watcher == nil {
+		return nil
+	}
+	return n.watcher.Close()
+}
+
+func (n *noticing) run(w *fsnotify.Watcher) {
 	for {
 		select {
-		case e, open := <-n.watcher.Events:
+		case e, open := <-w.Events:
 			if !open {
 				return
 			}
@@ -46,7 +72,7 @@ func (n *noticing) run() {
 			if e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) {
 				n.tell()
 			}
-		case _, open := <-n.watcher.Errors:
+		case _, open := <-w.Errors:
 			if !open {
 				return
 			}
@@ -70,7 +96,8 @@ func (n *noticing) tell() {
 	}
 }
 
-// Find finds containers, and watches where they are from then on.
+// Find finds containers, and watches where they are from then on. A note says what cannot be
+// watched; whoever calls Find now and then finds the same later.
 func (n *noticing) Find(ctx context.Context) ([]container.Container, []string, error) {
 	all, notes, err := n.Containers.Find(ctx)
 	if err != nil {
@@ -78,25 +105,50 @@ func (n *noticing) Find(ctx context.Context) ([]container.Container, []string, e
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if err := n.watch(n.Watched(all)); err != nil {
+		notes = append(notes, fmt.Sprintf("new containers are found up to %v late: %s", lookEvery, unwatchable(err)))
+	}
+	return all, notes, nil
+}
+
+// watch watches these directories, and no others. One that is gone by now is looked for at the next
+// find. The error is of the first that could not be watched.
+func (n *noticing) watch(dirs []string) (first error) {
+	if err := n.begin(); err != nil {
+		return err
+	}
 	want := map[string]bool{}
-	for _, dir := range n.Watched(all) {
+	for _, dir := range dirs {
 		want[dir] = true
 		if n.watched[dir] {
 			continue
 		}
-		// One that is gone by now is looked for at the next find; one that cannot be
-		// watched, for want of inotify watches, is found by looking.
-		if n.watcher.Add(dir) == nil {
+		err := n.watcher.Add(dir)
+		if err == nil {
 			n.watched[dir] = true
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			first = cmp.Or(first, err)
 		}
 	}
 	for dir := range n.watched {
-		if !want[dir] {
-			delete(n.watched, dir)
-			if err := n.watcher.Remove(dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
-				notes = append(notes, err.Error())
-			}
+		if want[dir] {
+			continue
+		}
+		delete(n.watched, dir)
+		if err := n.watcher.Remove(dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
+			first = cmp.Or(first, err)
 		}
 	}
-	return all, notes, nil
+	return first
+}
+
+// unwatchable says why a directory is not watched, and which bound of the kernel's is to be raised.
+func unwatchable(err error) string {
+	switch {
+	case errors.Is(err, syscall.EMFILE):
+		return "all inotify instances are taken: raise the sysctl fs.inotify.max_user_instances"
+	case errors.Is(err, syscall.ENOSPC):
+		return "all inotify watches are taken: raise the sysctl fs.inotify.max_user_watches"
+	}
+	return err.Error()
 }

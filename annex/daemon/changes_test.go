@@ -4,13 +4,45 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 
 	"tare/annex"
 	"tare/annex/config"
 	"tare/kernel/cgroup"
 )
+
+// Where inotify is used up containers are found all the same, and a note names the bound; it is tried again.
+func TestFoundWithoutInotify(t *testing.T) {
+	c, err := FindContainers(func() config.Config { return config.Config{} })
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { newWatcher = fsnotify.NewWatcher }()
+	n := notice(c)
+	defer n.close()
+	for _, one := range []struct {
+		open func() (*fsnotify.Watcher, error)
+		says string
+	}{
+		{func() (*fsnotify.Watcher, error) { return nil, os.NewSyscallError("inotify_init1", syscall.EMFILE) }, "fs.inotify.max_user_instances"},
+		{fsnotify.NewWatcher, ""},
+	} {
+		newWatcher = one.open
+		_, notes, err := n.Find(t.Context())
+		text := strings.Join(notes, "\n")
+		if err != nil || !strings.Contains(text, one.says) || strings.Contains(text, "found up to") != (one.says != "") {
+			t.Errorf("%q, %v; want %q", notes, err, one.says)
+		}
+	}
+	if text := unwatchable(syscall.ENOSPC); !strings.Contains(text, "fs.inotify.max_user_watches") {
+		t.Error(text)
+	}
+}
 
 // A directory that is removed and made again is watched again, with nothing found in between.
 func TestADirectoryMadeAgainIsNoticed(t *testing.T) {
@@ -36,11 +68,8 @@ func TestADirectoryMadeAgainIsNoticed(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	n, err := notice(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.watcher.Close()
+	n := notice(c)
+	defer n.close()
 	find := func() {
 		t.Helper()
 		if _, _, err := n.Find(t.Context()); err != nil {

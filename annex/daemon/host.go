@@ -162,11 +162,8 @@ func (h *Host) finder(parts *Parts) (*noticing, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := notice(containers)
-	if err != nil {
-		return nil, err
-	}
-	h.closing(n.watcher.Close)
+	n := notice(containers)
+	h.closing(n.close)
 	parts.Finder, parts.Changes = n, n.changes
 	return n, nil
 }

@@ -114,7 +114,15 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// A write is told with inotify, and where all of the user's instances are taken.
 func TestWatch(t *testing.T) {
+	t.Run("inotify", watch)
+	inotifyInit = func(int) (int, error) { return -1, unix.EMFILE }
+	defer func() { inotifyInit = unix.InotifyInit1 }()
+	t.Run("used up", watch)
+}
+
+func watch(t *testing.T) {
 	name := file(t, "1")
 	k := opened(t, name)
 	writes := make(chan string, 16)

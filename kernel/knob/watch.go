@@ -1,23 +1,43 @@
 package knob
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// lookEvery is how often a knob is read that the kernel has no room to watch.
+const lookEvery = time.Millisecond
+
+// inotifyInit is the kernel's, but in a test.
+var inotifyInit = unix.InotifyInit1
+
 // Watch calls changed soon after each write that anyone makes to the knob, this program
 // too, until stop is called; not after changes that are the kernel's own. Writes that
 // follow one another quickly may be told as one. See inotify(7).
+//
+// Where the user's inotify instances or watches are used up, the knob is read every
+// millisecond instead, and changed is called when it holds another text.
 func (k *Knob) Watch(changed func()) (stop func(), err error) {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	fd, err := inotifyInit(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if usedUp(err) {
+		return k.look(changed), nil
+	}
 	if err != nil {
-		return nil, fmt.Errorf("watching %s: %w: raise fs.inotify.max_user_instances", k.file, os.NewSyscallError("inotify_init1", err))
+		return nil, fmt.Errorf("watching %s: %w", k.file, os.NewSyscallError("inotify_init1", err))
 	}
 	events := os.NewFile(uintptr(fd), "inotify")
 	held := fmt.Sprintf("/proc/self/fd/%d/%s", k.directory, k.name())
-	if _, err := unix.InotifyAddWatch(fd, held, unix.IN_MODIFY); err != nil {
+	_, err = unix.InotifyAddWatch(fd, held, unix.IN_MODIFY)
+	if usedUp(err) {
+		_ = events.Close()
+		return k.look(changed), nil
+	}
+	if err != nil {
 		_ = events.Close()
 		return nil, k.failed("watch", err)
 	}
@@ -36,4 +56,35 @@ func (k *Knob) Watch(changed func()) (stop func(), err error) {
 		_ = events.Close()
 		<-ended
 	}, nil
+}
+
+// usedUp tells that a bound on inotify is reached: max_user_instances (EMFILE), max_user_watches (ENOSPC).
+func usedUp(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOSPC)
+}
+
+// look reads the knob again and again, until what it returns is called.
+func (k *Knob) look(changed func()) (stop func()) {
+	last, _ := k.Read() // what cannot be read now is read at the next look
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				return
+			case <-tick.C:
+			}
+			if have, err := k.Read(); err == nil && have != last {
+				last = have
+				changed()
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(end)
+		<-ended
+	})
 }
