@@ -33,6 +33,7 @@ package monitor
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -205,31 +206,42 @@ func Open(o Options) (_ *Monitor, err error) {
 		}
 	}()
 	if !o.Plain {
-		m.source, err = openStream(m)
+		m.source, err = newStream(m)
 		if err == nil {
 			return m, nil
 		}
-		missing := new(probe.Missing)
-		if !errors.As(err, &missing) {
-			return nil, err
-		}
-		m.lacks = append(m.lacks, missing)
+		m.lacks = append(m.lacks, lacking(needs.Probe, err))
 	}
 	m.source = openPoll(m)
 	return m, nil
+}
+
+// newStream and newWalk are those of BPF, but in a test.
+var (
+	newStream = func(m *Monitor) (source, error) { return openStream(m) }
+	newWalk   = func() (pagetable.Taker, error) { return pagetable.NewWalk() }
+)
+
+// lacking is what keeps BPF from being used, whatever that is: a verifier that refuses a program, or
+// memory that it does not get, is no reason to see nothing at all.
+func lacking(what string, err error) *probe.Missing {
+	missing := new(probe.Missing)
+	if errors.As(err, &missing) {
+		return missing
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return &probe.Missing{Probe: what, What: text, Mend: "restart when there is memory; where that does not help, report it with the kernel's version (uname -r)"}
 }
 
 // openTaker opens what reads page tables. lacks is why it is not BPF programs, where they
 // are wanted; nil where they are.
 func openTaker(plain bool) (_ pagetable.Taker, lacks *probe.Missing, _ error) {
 	if !plain {
-		walk, err := pagetable.NewWalk()
+		walk, err := newWalk()
 		if err == nil {
 			return walk, nil, nil
 		}
-		if !errors.As(err, &lacks) {
-			return nil, nil, err
-		}
+		lacks = lacking("look at page tables by BPF", err)
 	}
 	files, err := pagetable.NewFiles()
 	if err != nil {

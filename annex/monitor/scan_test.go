@@ -3,12 +3,18 @@ package monitor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+
 	"tare/annex"
 	"tare/kernel/cgroup"
+	"tare/probe/pagetable"
 )
 
 // statesOf gives the states of a process' pages, as scanned.
@@ -246,6 +252,29 @@ func TestInnerAndOtherHierarchy(t *testing.T) {
 	}
 	watch(t, m, "second", inner.Places[i].Dir())
 	check("second")
+}
+
+// A verifier that refuses a program, or memory that there is not, leaves what is seen without BPF.
+func TestRefusedBPF(t *testing.T) {
+	stream, walk := newStream, newWalk
+	defer func() { newStream, newWalk = stream, walk }()
+	for says, refused := range map[string]error{
+		"R1 is bad":              needs.Refusal("load", &ebpf.VerifierError{Cause: syscall.EACCES, Log: []string{"R1 is bad", "processed 7 insns"}}),
+		"cannot allocate memory": needs.Refusal("load", fmt.Errorf("map create: %w", syscall.ENOMEM)),
+	} {
+		newStream = func(*Monitor) (source, error) { return nil, refused }
+		newWalk = func() (pagetable.Taker, error) { return nil, refused }
+		m := open(t, Options{})
+		lacks := m.Lacks()
+		if m.Streams() || len(lacks) != 2 {
+			t.Fatalf("it streams: %v, lacks %v", m.Streams(), lacks)
+		}
+		for _, one := range lacks {
+			if text := one.Error(); !strings.Contains(text, says) || strings.Contains(text, "\n") || one.Mend == "" {
+				t.Errorf("%q, want one line with %q", text, says)
+			}
+		}
+	}
 }
 
 func TestPlainTellsActivity(t *testing.T) {
