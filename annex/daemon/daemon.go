@@ -271,5 +271,8 @@ func (d *Daemon) do(ctx context.Context, f func()) error {
 	}
 }
 
+// Answers returns when the goroutine of Run has taken notice: one that hangs does not.
+func (d *Daemon) Answers(ctx context.Context) error { return d.do(ctx, func() {}) }
+
 // ids are those of all containers, in their order.
 func (d *Daemon) ids() []annex.ID { return slices.Sorted(maps.Keys(d.held)) }

@@ -81,7 +81,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 		return nil, err
 	}
 	h.closing(lock.Close)
-	back, warnings, err := h.recover(ctx)
+	back, warnings, err := Recover(ctx, c)
 	for _, line := range slices.Concat(back, warnings) {
 		tell(line)
 	}
@@ -171,7 +171,7 @@ func (h *Host) finder(parts *Parts) (*noticing, error) {
 // open opens what sees and what moves.
 func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks []string, err error) {
 	h.closing(h.claimed.close) // when everything is put back
-	knobs := newKnobs(ctx, guard.Options{Journal: h.journal()})
+	knobs := newKnobs(ctx, guard.Options{Journal: c.State.Journal})
 	h.closing(knobs.close)
 	parts.Unguarded = knobs.unguarded
 	group := c.Memory.Defend

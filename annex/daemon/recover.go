@@ -7,17 +7,19 @@ import (
 	"path/filepath"
 	"time"
 
+	"tare/annex/config"
 	"tare/annex/guard"
 )
 
-// recover puts back what a daemon left that was killed together with its guard.
-func (h *Host) recover(ctx context.Context) (back, warnings []string, err error) {
+// Recover puts back what a daemon of this configuration left that was killed together with its guard.
+// The lines say what was put back, and what was not.
+func Recover(ctx context.Context, c config.Config) (back, warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var outcomes []guard.Outcome
 	// Daemons before this one kept it in the state directory.
-	for _, journal := range []string{filepath.Join(h.config.State.Directory, journalName), h.journal()} {
-		if _, err := os.Lstat(journal); journal != h.journal() && err != nil {
+	for _, journal := range []string{filepath.Join(c.State.Directory, journalName), c.State.Journal} {
+		if _, err := os.Lstat(journal); journal != c.State.Journal && err != nil {
 			continue
 		}
 		of, recovering := guard.Recover(ctx, guard.Options{Journal: journal})
@@ -47,5 +49,3 @@ func apart(err error) (damaged []error, other error) {
 	}
 	return damaged, errors.Join(others...)
 }
-
-func (h *Host) journal() string { return h.config.State.Journal }

@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -62,9 +64,10 @@ func is[T error](err error) bool {
 
 // flags are one invocation's.
 type flags struct {
-	out, err    io.Writer
-	path        string
-	check, once bool
+	out, err             io.Writer
+	systemd              notifier
+	path                 string
+	check, once, recover bool
 }
 
 // Command is the command line, for what is made from it.
@@ -87,12 +90,13 @@ comes back as programs touch it.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.out, f.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			f.out, f.err, f.systemd = cmd.OutOrStdout(), cmd.ErrOrStderr(), systemd()
 			return f.told(f.run(cmd.Context()))
 		},
 	}
 	root.Flags().StringVar(&f.path, "config", config.Path, "configuration file")
 	root.Flags().BoolVar(&f.check, "check", false, "check the configuration, print what would be managed, and end")
+	root.Flags().BoolVar(&f.recover, "recover", false, "put back settings that a killed annexd left changed, and end")
 	root.Flags().BoolVar(&f.once, "once", false, "look and decide once, as with mode observe, print what would be done, and end")
 	return root
 }
@@ -122,8 +126,8 @@ func (f *flags) told(err error) error {
 func (f *flags) tell(line string) { terminal.Fprintln(f.err, "annexd:", terminal.Line(line)) }
 
 func (f *flags) run(ctx context.Context) error {
-	if f.check && f.once {
-		return command.UsageError("--check and --once: want one of them")
+	if f.check && f.once || f.check && f.recover || f.once && f.recover {
+		return command.UsageError("--check, --once and --recover: want one of them")
 	}
 	// Before the configuration is read, which root alone may be able to.
 	if !f.check && os.Geteuid() != 0 {
@@ -133,6 +137,9 @@ func (f *flags) run(ctx context.Context) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
+	if f.recover {
+		return f.putBack(ctx)
+	}
 	c, err := config.Load(f.path)
 	if err != nil {
 		return err
@@ -146,27 +153,97 @@ func (f *flags) run(ctx context.Context) error {
 	// Before anything is opened, as what is started then, a guard among it, inherits it. Whoever
 	// is refused wants to know of that alone.
 	early := daemon.Light()
-	h, err := daemon.Open(ctx, f.path, c, command.Version(), f.tell)
-	if err != nil {
+	h, err := f.open(ctx, c, hangups)
+	if h == nil || err != nil {
 		return err
 	}
 	if early != nil {
 		f.tell("the kernel may end annexd early when memory is short: " + early.Error() + ": it takes CAP_SYS_RESOURCE; contrib/annexd.service sets it (OOMScoreAdjust)")
 	}
 	debug.FreeOSMemory() // what reading the types of the kernel took, which it is done with
-	stop := f.reloads(ctx, h, hangups)
-	defer stop()
-	ctx, cancel := context.WithCancel(ctx)
-	begun := make(chan struct{})
-	go func() { defer close(begun); f.begun(ctx, h) }()
-	err = h.Run(ctx)
-	cancel()
-	<-begun
-	if err != nil {
+	if err := f.attended(ctx, h, hangups); err != nil {
 		return err
 	}
 	f.tell("has ended, and every setting is as it was found; what is in swap comes back as programs touch it")
 	return nil
+}
+
+// attended runs a daemon, and tells systemd how it stands.
+func (f *flags) attended(ctx context.Context, h *daemon.Host, hangups <-chan os.Signal) error {
+	f.systemd.tell(ready, doing("looks for containers"))
+	defer context.AfterFunc(ctx, func() { f.systemd.tell(stopping) })()
+	stop := f.reloads(ctx, h, hangups)
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { f.begun(ctx, h) })
+	beside.Go(func() { f.systemd.attend(ctx, h.Answers) })
+	err := h.Run(ctx)
+	cancel()
+	beside.Wait()
+	return err
+}
+
+// waitEvery is how often a group that is to be defended is looked for.
+const waitEvery = time.Second
+
+// open makes the daemon. A group that is to be defended may be made, and given its limit, after the
+// start of the host: it is waited for. It is nil where that ends with ctx.
+func (f *flags) open(ctx context.Context, c config.Config, hangups <-chan os.Signal) (*daemon.Host, error) {
+	attending, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go f.systemd.attend(attending, func(context.Context) error { return nil })
+	said := ""
+	for {
+		h, err := daemon.Open(ctx, f.path, c, command.Version(), f.tell)
+		if !is[*bound.NoGroup](err) && !is[*bound.Unbounded](err) {
+			return h, err
+		}
+		for awaited := err; awaited != nil; {
+			if text := "waiting for what is to be defended: " + awaited.Error(); text != said {
+				said = text
+				f.tell(text)
+				f.systemd.tell(ready, doing(text))
+			}
+			select {
+			case <-ctx.Done():
+				return nil, nil
+			case <-hangups:
+				again, err := config.Load(f.path)
+				if err != nil {
+					f.kept(err)
+					continue
+				}
+				c, awaited = again, nil
+				continue
+			case <-time.After(waitEvery):
+			}
+			_, awaited = bound.New(bound.Options{Group: defended(c)})
+		}
+	}
+}
+
+// kept says why another configuration is not in force.
+func (f *flags) kept(err error) {
+	for line := range strings.Lines(err.Error()) {
+		f.tell("the configuration in force stays: " + line)
+	}
+}
+
+// putBack puts back what a daemon left that was killed together with its guard. A configuration
+// that cannot be read any more keeps nobody from that: the journal is then looked for where it is
+// by default.
+func (f *flags) putBack(ctx context.Context) error {
+	c, err := config.Load(f.path)
+	if err != nil {
+		c = config.Default()
+		f.tell(fmt.Sprintf("looking into %s, as the configuration cannot be read: %v", c.State.Journal, err))
+	}
+	back, warnings, err := daemon.Recover(ctx, c)
+	for _, line := range slices.Concat(back, warnings) {
+		f.tell(line)
+	}
+	return err
 }
 
 // stands is what tells how a daemon stands.
@@ -188,6 +265,7 @@ func (f *flags) begun(ctx context.Context, h stands) {
 		}
 		if s.State != control.Ending {
 			f.tell(begunText(s))
+			f.systemd.tell(doing(begunText(s)))
 		}
 		return
 	}
@@ -219,12 +297,13 @@ func (f *flags) reloads(ctx context.Context, h *daemon.Host, hangups <-chan os.S
 				return
 			case <-hangups:
 			}
+			f.systemd.tell(reloading())
 			restart, err := h.Reload(ctx)
 			if err != nil {
-				for line := range strings.Lines(err.Error()) {
-					f.tell("the configuration in force stays: " + line)
-				}
+				f.kept(err)
+				f.systemd.tell(doing("the configuration in force stays: " + err.Error()))
 			}
+			f.systemd.tell(ready)
 			if len(restart) > 0 {
 				terminal.Fprintf(f.err, "annexd: in force only when annexd is started anew: %v\n", restart)
 			}
