@@ -24,6 +24,7 @@ import (
 	"tare/cli/command"
 	"tare/kernel/cgroup"
 	"tare/kernel/memory"
+	"tare/kernel/process/calltest"
 	"tare/kernel/swap/swaptest"
 )
 
@@ -31,11 +32,18 @@ import (
 const (
 	annexdVariable = "TARE_ANNEXD_TEST_RUN"
 	holderVariable = "TARE_ANNEXD_TEST_HOLD"
+	callsVariable  = "TARE_ANNEXD_TEST_CALLS"
 )
 
 func TestMain(m *testing.M) {
 	if code, ours := guard.Main(os.Args); ours {
 		os.Exit(code)
+	}
+	if calls := os.Getenv(callsVariable); calls != "" {
+		if err := calltest.AllowOnly(strings.Fields(calls)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	if os.Getenv(annexdVariable) != "" {
 		os.Exit(Main(os.Args))
@@ -213,7 +221,7 @@ func settings(t *testing.T) map[string]string {
 // each; the others of systemd.exec(5) that confine it are seccomp's, or take systemd.
 var held = map[string]string{
 	"ProtectSystem": "strict", "ProtectHome": "read-only", "PrivateTmp": "yes", "NoNewPrivileges": "yes", "ProtectHostname": "yes",
-	"CapabilityBoundingSet": "", "ReadWritePaths": "",
+	"CapabilityBoundingSet": "", "ReadWritePaths": "", "SystemCallFilter": "", "SystemCallErrorNumber": "EPERM",
 	"RuntimeDirectory": "", "StateDirectory": "", "LogsDirectory": "", "ConfigurationDirectory": "", "UMask": "",
 }
 
@@ -221,7 +229,7 @@ var held = map[string]string{
 var notHeld = []string{
 	"ProtectKernelModules", "MemoryDenyWriteExecute", "LockPersonality", "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID",
 	"SystemCallArchitectures", "RestrictAddressFamilies", "IPAddressAllow", "IPAddressDeny",
-	"LimitMEMLOCK", "MemorySwapMax", "OOMScoreAdjust", "OOMPolicy",
+	"LimitMEMLOCK", "MemorySwapMax", "MemoryMin", "OOMScoreAdjust", "OOMPolicy",
 }
 
 // confined runs a program with the file system, capabilities and privileges that the unit
@@ -266,7 +274,8 @@ func confine(t *testing.T, unit map[string]string, own, swapFile string, writabl
 	}
 	cmd := exec.Command("unshare", append([]string{"--mount", "--uts", "sh", "-c", confined, "sh"}, args...)...)
 	cmd.Env = append(os.Environ(), annexdVariable+"=1", "OWN="+own, "SWAP="+filepath.Dir(swapFile), "CAPABILITIES="+capabilities,
-		"WRITABLE="+strings.Join(writable, " "), "UNIT_UMASK="+unit["UMask"])
+		"WRITABLE="+strings.Join(writable, " "), "UNIT_UMASK="+unit["UMask"],
+		callsVariable+"="+strings.Join(allowedCalls(t, unit["SystemCallFilter"]), " "))
 	return cmd
 }
 
