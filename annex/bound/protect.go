@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"tare/annex/guard"
 	"tare/container"
@@ -33,7 +36,7 @@ type low struct {
 // swappiness of 0, of its group and those below it; on version 2 by memory.low, of as much
 // as it uses and a sixteenth more where it has less, which the groups above it up to what is
 // defended are given too, beside what they have. It may be called again, and is to be as groups
-// come below it and, on version 2, as it grows. Without a guard it is [ErrObserving], and a
+// come below it and, on version 2, as it grows, and as systemd sets it back. Without a guard it is [ErrObserving], and a
 // [*guard.Changed] where somebody else has set the container's own protection since.
 func (b *Bound) Protect(c container.Container) error {
 	if b.options.Knobs == nil {
@@ -146,11 +149,48 @@ func (b *Bound) keepLow(file string, wanted func(found int64) int64) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	l.kept = lowText(wanted(found))
-	if err := b.options.Knobs.Keep(context.Background(), file, l.kept); err != nil {
+	err = b.options.Knobs.Keep(context.Background(), file, l.kept)
+	if changed := new(guard.Changed); errors.As(err, &changed) && changed.Have == l.found && b.isReset(file, l.found) {
+		if err = b.restore(file); err == nil { // which finds it so, and forgets what was kept
+			err = b.options.Knobs.Keep(context.Background(), file, l.kept)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	b.lows[file] = l
 	return nil
+}
+
+// Unit is what systemd knows of a unit: its control group, by its path, and the memory.low that it is
+// to have, as systemctl show spells it.
+type Unit struct{ Group, MemoryLow string }
+
+// unitWithin is how long systemd may take to tell of one.
+const unitWithin = time.Second
+
+// isReset tells that a group's protection is what systemd has it be, which owns the group. It is then
+// taken for systemd's doing: each systemctl daemon-reload sets groups back. Whoever means the same value
+// cannot be told from that. Another value that systemd has by now is somebody's wish.
+func (b *Bound) isReset(file, have string) bool {
+	path, _, ok := b.pathOf(filepath.Dir(file))
+	if !ok || b.options.Unit == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), unitWithin)
+	defer cancel()
+	u, err := b.options.Unit(ctx, filepath.Base(path))
+	if err != nil || u.Group != path {
+		return false
+	}
+	const everything = "infinity"
+	if u.MemoryLow == everything {
+		return have == allLow
+	}
+	wanted, err := parseLow(u.MemoryLow)
+	has, reading := parseLow(have)
+	page := int64(os.Getpagesize()) // the kernel keeps whole ones
+	return err == nil && reading == nil && wanted/page == has/page
 }
 
 // allLow is how a memory.low of everything is spelled.

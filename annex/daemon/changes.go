@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -69,7 +70,8 @@ func (n *noticing) run(w *fsnotify.Watcher) {
 			if e.Has(fsnotify.Remove) {
 				n.forget(e.Name)
 			}
-			if e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) {
+			// What systemd sets back when it is reloaded is soon protected again.
+			if e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) || e.Has(fsnotify.Write) && filepath.Base(e.Name) == "memory.low" {
 				n.tell()
 			}
 		case _, open := <-w.Errors:

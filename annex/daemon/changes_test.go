@@ -12,7 +12,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"tare/annex"
+	"tare/annex/bound"
 	"tare/annex/config"
+	"tare/container"
 	"tare/kernel/cgroup"
 )
 
@@ -41,6 +43,69 @@ func TestFoundWithoutInotify(t *testing.T) {
 	}
 	if text := unwatchable(syscall.ENOSPC); !strings.Contains(text, "fs.inotify.max_user_watches") {
 		t.Error(text)
+	}
+}
+
+// That a critical group's protection, or one above it, is set is noticed; an elastic one's is not.
+func TestProtectionSetBackIsNoticed(t *testing.T) {
+	root := t.TempDir()
+	layout := cgroup.Layout{Hierarchies: []cgroup.Hierarchy{{Version: 2, Controllers: []string{"memory"}, Mount: root, Root: "/"}}}
+	rules := []config.Rule{{Class: annex.Critical, Name: "db"}, {Class: annex.Elastic, Name: "web"}}
+	n := notice(&Containers{layout: layout, config: func() config.Config { return config.Config{Rules: rules} }})
+	defer n.close()
+	var found []container.Container
+	for _, name := range []string{"db", "web"} {
+		dir := root + "/" + name + ".slice/" + name
+		put(t, root, name+".slice/memory.low", "0")
+		put(t, dir, "memory.low", "0")
+		found = append(found, container.Container{Name: name, Cgroup: dir, Engine: container.Docker})
+	}
+	if err := n.watch(n.Watched(found)); err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct {
+		file    string
+		noticed bool
+	}{{"web.slice/web/memory.low", false}, {"db.slice/db/memory.high", false}, {"db.slice/db/memory.low", true}, {"db.slice/memory.low", true}} {
+		if c.file == "db.slice/db/memory.high" {
+			put(t, root, c.file, "max") // made first
+			<-n.changes
+		}
+		put(t, root, c.file, "0")
+		wait := 10 * time.Second
+		if !c.noticed {
+			wait = 50 * time.Millisecond
+		}
+		select {
+		case <-n.changes:
+			if !c.noticed {
+				t.Errorf("%s is noticed", c.file)
+			}
+		case <-time.After(wait):
+			if c.noticed {
+				t.Errorf("%s is not noticed", c.file)
+			}
+		}
+		for quiet := false; !quiet; { // a write is two: the file is emptied first
+			select {
+			case <-n.changes:
+			case <-time.After(50 * time.Millisecond):
+				quiet = true
+			}
+		}
+	}
+}
+
+// What systemctl show says of a unit.
+func TestParseUnit(t *testing.T) {
+	for text, want := range map[string]bound.Unit{
+		"ControlGroup=/system.slice/docker-1.scope\nMemoryLow=67108864\n": {Group: "/system.slice/docker-1.scope", MemoryLow: "67108864"},
+		"MemoryLow=infinity\nControlGroup=\n":                             {MemoryLow: "infinity"},
+		"":                                                                {},
+	} {
+		if got := parseUnit(text); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
 	}
 }
 

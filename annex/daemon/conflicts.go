@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/bound"
 	"tare/annex/config"
 	"tare/container"
 )
@@ -126,14 +127,40 @@ const systemdPatience = 5 * time.Second
 
 // askSystemd asks systemd what systemd-oomd is to do with units.
 func askSystemd(ctx context.Context, units []string) (string, error) {
+	return showUnits(ctx, "Id,ManagedOOMSwap,ManagedOOMMemoryPressure", units...)
+}
+
+// showUnits has systemd tell properties of units, parted by empty lines.
+func showUnits(ctx context.Context, properties string, units ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, systemdPatience)
 	defer cancel()
-	args := append([]string{"show", "--property=Id,ManagedOOMSwap,ManagedOOMMemoryPressure", "--"}, units...)
+	args := append([]string{"show", "--property=" + properties, "--"}, units...)
 	out, err := exec.CommandContext(ctx, "systemctl", args...).Output()
 	if err != nil {
 		return "", fmt.Errorf("systemctl show: %w", err)
 	}
 	return string(out), nil
+}
+
+// unitOf asks systemd for a unit.
+func unitOf(ctx context.Context, name string) (bound.Unit, error) {
+	text, err := showUnits(ctx, "ControlGroup,MemoryLow", name)
+	if err != nil {
+		return bound.Unit{}, err
+	}
+	return parseUnit(text), nil
+}
+
+func parseUnit(text string) (u bound.Unit) {
+	for line := range strings.Lines(text) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
+		case "ControlGroup":
+			u.Group = value
+		case "MemoryLow":
+			u.MemoryLow = value
+		}
+	}
+	return u
 }
 
 // check refuses a host on which the extension must not manage. The notes are what is not

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"tare/annex"
 	"tare/annex/config"
 	"tare/container"
 	"tare/kernel/cgroup"
@@ -215,13 +216,25 @@ func exclude(dirs []string, these []string) []string {
 	})
 }
 
-// Watched are the directories in which groups of containers come and go: of those that are
+// protecting are the directories whose memory.low protects a group of version 2: its own, and those above.
+func (c *Containers) protecting(dir string) (all []string) {
+	h, ok := c.layout.Unified()
+	if !ok {
+		return nil
+	}
+	for ; strings.HasPrefix(dir, h.Mount+"/"); dir = filepath.Dir(dir) {
+		all = append(all, dir)
+	}
+	return all
+}
+
+// Watched are the directories in which protections may be set back, and those in which groups of containers come and go: of those that are
 // there, in plain groups that are managed, and of those that rules name, as far as they exist.
 func (c *Containers) Watched(found []container.Container) []string {
 	c.mu.Lock()
 	all := slices.Clone(c.entered)
 	c.mu.Unlock()
-	trees := c.trees()
+	trees, conf := c.trees(), c.config()
 	for _, tree := range trees {
 		all = append(all, tree.Mount)
 	}
@@ -232,6 +245,9 @@ func (c *Containers) Watched(found []container.Container) []string {
 		all = append(all, filepath.Dir(one.Cgroup))
 		if one.Engine == container.Cgroup {
 			all = append(all, one.Cgroup) // what is critical may begin in it
+		}
+		if conf.Class(one) == annex.Critical {
+			all = append(all, c.protecting(one.Cgroup)...)
 		}
 	}
 	slices.Sort(all)

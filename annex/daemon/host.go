@@ -178,7 +178,7 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 	if group == config.Host {
 		group = ""
 	}
-	b, err := bound.New(bound.Options{Group: group, SwapReserve: c.Memory.SwapReserve, PoolInside: group != "", Knobs: knobs})
+	b, err := bound.New(bound.Options{Group: group, SwapReserve: c.Memory.SwapReserve, PoolInside: group != "", Knobs: knobs, Unit: unitOf})
 	if err != nil {
 		return nil, err
 	}
