@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tare/annex"
@@ -54,6 +55,8 @@ type Options struct {
 	PoolInside bool
 	// Knobs is nil where nothing is to be changed.
 	Knobs Knobs
+	// Unit asks systemd for a unit, of the name that a group has; nil is never.
+	Unit func(ctx context.Context, name string) (Unit, error)
 	// Layout is nil for this host's.
 	Layout *cgroup.Layout
 }
@@ -68,6 +71,8 @@ type Bound struct {
 	now     func() annex.Moment
 	slots   func(cgroup.Group, cgroup.Place) (bytes int64, accounted bool, err error)
 	within  time.Duration // that reclaiming may take
+
+	swappiness atomic.Int32 // the first of swappinesses that the kernel has not refused
 
 	mu        sync.Mutex
 	account   Account

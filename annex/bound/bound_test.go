@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -434,7 +435,7 @@ func TestReclaimOnVersion2(t *testing.T) {
 		t.Fatalf("%d bytes freed of 64 MiB of which 32 lie in memory still, and stay: want the other 32; %v", freed, err)
 	}
 	got, err := os.ReadFile(filepath.Join(l.Hierarchies[0].Mount, "box/pod/a/memory.reclaim"))
-	if string(got) != "1048576 swappiness=200" || err != nil || len(k.asked) != 0 {
+	if string(got) != "1048576 swappiness=max" || err != nil || len(k.asked) != 0 {
 		t.Errorf("%q, %v, %v; want what has left in pieces, and no limit touched", got, err, k.asked)
 	}
 	if a := b.Account(); a.Reclaims != 1 || a.Asked != 31*mib {
@@ -534,6 +535,60 @@ func TestProtectForgetsGroupsThatAreGone(t *testing.T) {
 		}
 		if err := os.RemoveAll(filepath.Join(l.Hierarchies[0].Mount, "box/b/c")); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// The best that the kernel knows is found by trying, once.
+func TestSwappinessIsFoundByTrying(t *testing.T) {
+	for knows, want := range map[string][]string{
+		"max 200": {"1 swappiness=max", "1 swappiness=max"},
+		"200":     {"1 swappiness=max", "1 swappiness=200", "1 swappiness=200"},
+		"":        {"1 swappiness=max", "1 swappiness=200", "1", "1"},
+	} {
+		b, asked := &Bound{}, []string(nil)
+		kernel := func(text string) error {
+			asked = append(asked, text)
+			if _, word, has := strings.Cut(text, "swappiness="); has && !slices.Contains(strings.Fields(knows), word) {
+				return syscall.EINVAL
+			}
+			return nil
+		}
+		for range 2 {
+			if err := b.askFor(kernel, 1); err != nil {
+				t.Errorf("%q: %v", knows, err)
+			}
+		}
+		if !slices.Equal(asked, want) {
+			t.Errorf("a kernel that knows %q is asked %q, want %q", knows, asked, want)
+		}
+	}
+	b := &Bound{}
+	if err := b.askFor(func(string) error { return syscall.EINVAL }, 1); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("one that refuses all: %v", err)
+	}
+}
+
+// Where page cache goes in place of what has left, that is told, and no more is asked for.
+func TestReclaimThatTakesPageCache(t *testing.T) {
+	l := two(t, "max")
+	b := bounded(t, l, Options{Knobs: &knobs{}})
+	b.within = time.Minute
+	for takes, stops := range map[int64]bool{0: false, piece / 16: false, piece: true} {
+		asked := 0
+		has := func() {
+			set(t, l, "box/pod/a/memory.stat", fmt.Sprintf("anon 33554432\nfile %d\nactive_file %[1]d\ninactive_file 0\nswapcached 33554432\ninactive_anon 67108864\nactive_anon 0\nshmem 0", 64*mib-int64(asked)*takes))
+		}
+		has()
+		b.slots = func(cgroup.Group, cgroup.Place) (int64, bool, error) {
+			has()
+			asked++
+			return 0, true, nil
+		}
+		_, err := b.Reclaim(t.Context(), at(l, "box/pod/a"), 8*mib)
+		taken := new(CacheTaken)
+		if errors.As(err, &taken) != stops || (asked-1 < 8) != stops || stops && taken.Bytes < piece {
+			t.Errorf("%d bytes of cache for each piece: %v after %d pieces", takes, err, asked-1)
 		}
 	}
 }
@@ -677,6 +732,64 @@ func TestProtectLeavesWhatOthersSet(t *testing.T) {
 		holds(t, filepath.Join(root, own), theirs)
 		holds(t, filepath.Join(root, pod), theirs)
 		holds(t, filepath.Join(root, "box/pod/b/memory.low"), "0")
+	}
+}
+
+// systemd that is reloaded sets back what it owns, which is protected again, and put back in the end.
+// Whatever else somebody sets stays.
+func TestProtectWhatSystemdSetsBack(t *testing.T) {
+	const own, pod = "box/pod/a/memory.low", "box/pod/memory.low"
+	units := func(low, group string) func(context.Context, string) (Unit, error) {
+		return func(_ context.Context, name string) (Unit, error) {
+			if name == "pod" {
+				return Unit{"/box/pod", "0"}, nil
+			}
+			return Unit{group, low}, nil
+		}
+	}
+	for name, c := range map[string]struct {
+		found, set string
+		unit       func(context.Context, string) (Unit, error)
+		kept       bool
+	}{
+		"reload":               {"0", "0", units("0", "/box/pod/a"), true},
+		"of all":               {"67108864", "67108864", units("67109000", "/box/pod/a"), true},
+		"another's group":      {"0", "0", units("0", "/elsewhere/a"), false},
+		"another wish":         {"0", "0", units("8388608", "/box/pod/a"), false},
+		"everything":           {"0", "0", units("infinity", "/box/pod/a"), false},
+		"another value":        {"0", "4096", units("4096", "/box/pod/a"), false},
+		"no systemd":           {"0", "0", nil, false},
+		"systemd that hangs":   {"0", "0", func(context.Context, string) (Unit, error) { return Unit{}, context.DeadlineExceeded }, false},
+		"what is not a number": {"0", "0", units("[not set]", "/box/pod/a"), false},
+	} {
+		l := two(t, "max")
+		root := l.Hierarchies[0].Mount
+		set(t, l, own, c.found)
+		knobs := guarded(t, root)
+		b := bounded(t, l, Options{Group: "/box", Knobs: knobs, Unit: c.unit})
+		for range 3 {
+			if err := b.Protect(at(l, "box/pod/a")); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			set(t, l, own, c.set)
+			set(t, l, pod, "0")
+			changed := new(guard.Changed)
+			if err := b.Protect(at(l, "box/pod/a")); errors.As(err, &changed) == c.kept || err != nil && c.kept {
+				t.Errorf("%s: %v", name, err)
+			}
+			if !c.kept {
+				break
+			}
+			holds(t, filepath.Join(root, own), "71303168")
+			holds(t, filepath.Join(root, pod), "71303168")
+			if open := knobs.Open(); len(open) != 2 {
+				t.Errorf("%s: open are %+v", name, open)
+			}
+		}
+		if err := errors.Join(b.Unprotect(at(l, "box/pod/a")), b.Release()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		holds(t, filepath.Join(root, own), c.set)
 	}
 }
 

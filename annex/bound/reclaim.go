@@ -223,17 +223,36 @@ func (b *Bound) reclaimable(g cgroup.Group, place cgroup.Place, bytes int64) (in
 // swappinessFile is what version 1 calls a group's swappiness.
 const swappinessFile = "memory.swappiness"
 
-// anonymousOnly is the swappiness at which the kernel reclaims no page cache.
+// anonymousOnly is the swappiness at which the kernel reclaims no page cache, but where the classic lists
+// have much that is inactive (cache_trim_mode in mm/vmscan.c).
 const anonymousOnly = 200
+
+// swappinesses are what memory.reclaim is told to take anonymous memory alone by, the best first: max
+// (Linux 6.16) never takes page cache, 200 (6.9) seldom does, and before that there is no such word. The
+// kernel refuses what it does not know.
+var swappinesses = []string{" swappiness=max", " swappiness=" + text(anonymousOnly), ""}
+
+// CacheTaken says that the kernel took page cache in place of what had left for swap.
+type CacheTaken struct {
+	Group string
+	Bytes int64
+}
+
+func (c *CacheTaken) Error() string {
+	return fmt.Sprintf("the kernel took %d MiB of page cache from cgroup %s in place of what had left for swap: Linux 6.16 with control groups of version 2 spares it", c.Bytes>>20, c.Group)
+}
 
 // lower reclaims by lowering the limit. The kernel takes anonymous memory alone from a group
 // that has page cache, for as long as that is reclaimed from: at the usual swappiness it takes
 // the cache, files in use among it, and leaves most of what has left for swap.
 func (b *Bound) lower(ctx context.Context, g cgroup.Group, place cgroup.Place, bytes int64) error {
-	steps := func() error { return b.lowerInSteps(ctx, g, place, bytes) }
 	cache, err := g.PageCache()
 	if err != nil {
 		return err
+	}
+	// It goes on where page cache goes, which frees memory too; but that is told.
+	steps := func() error {
+		return errors.Join(b.lowerInSteps(ctx, g, place, bytes), spares(g, place, cache, bytes))
 	}
 	if cache < worth {
 		return steps()
@@ -247,6 +266,19 @@ func (b *Bound) lower(ctx context.Context, g cgroup.Group, place cgroup.Place, b
 	}
 	_, err = b.options.Knobs.While(ctx, place.File(swappinessFile), text(anonymousOnly), steps)
 	return err
+}
+
+// spares looks how much page cache a group has lost since it had before, while asked bytes were asked
+// for: more than an eighth is a [*CacheTaken].
+func spares(g cgroup.Group, place cgroup.Place, before, asked int64) error {
+	now, err := g.PageCache()
+	if err != nil {
+		return err
+	}
+	if lost := before - now; lost > max(worth, asked/8) {
+		return &CacheTaken{place.Path, lost}
+	}
+	return nil
 }
 
 // lowerInSteps lowers the limit until so much was reclaimed, or there is no more to be had.
@@ -275,7 +307,8 @@ func (b *Bound) lowerInSteps(ctx context.Context, g cgroup.Group, place cgroup.P
 }
 
 // ask reclaims by memory.reclaim, piece by piece: of anonymous memory alone where the kernel
-// can be told so (Linux 6.9), since what has left is that. The kernel frees up to twice what it
+// can be told so, since what has left is that; where page cache goes all the same the rest is left, too.
+// The kernel frees up to twice what it
 // is asked for; so what has left is looked at anew before each piece, and the slack of it stays:
 // asked for what is not there, the kernel takes pages in use. In place of pages that are being
 // written yet it takes some too (mm/vmscan.c): those are given places in swap, by which that is
@@ -294,18 +327,17 @@ func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, byt
 	if err != nil {
 		return err
 	}
+	cache, err := g.PageCache()
+	if err != nil {
+		return err
+	}
 	asked := int64(0)
-	alone := " swappiness=" + text(anonymousOnly)
 	for bytes >= worth {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		part := min(bytes, piece)
-		err := k.Write(ctx, text(part)+alone)
-		if errors.Is(err, syscall.EINVAL) && alone != "" {
-			alone = ""
-			continue
-		}
+		err := b.askFor(func(text string) error { return k.Write(ctx, text) }, part)
 		if errors.Is(err, syscall.EAGAIN) {
 			return nil // there is less
 		}
@@ -317,6 +349,9 @@ func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, byt
 		if err != nil || accounted && after-before > max(worth, asked/8) {
 			return err
 		}
+		if err := spares(g, place, cache, asked); err != nil {
+			return err
+		}
 		left, err := g.UnmappedMemory()
 		if err != nil {
 			return err
@@ -324,6 +359,18 @@ func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, byt
 		bytes = min(bytes-part, left-slack)
 	}
 	return nil
+}
+
+// askFor asks for so much, in the best way that this kernel knows, and keeps to that.
+func (b *Bound) askFor(write func(text string) error, bytes int64) error {
+	for {
+		best := b.swappiness.Load()
+		err := write(text(bytes) + swappinesses[best])
+		if !errors.Is(err, syscall.EINVAL) || int(best) == len(swappinesses)-1 {
+			return err
+		}
+		b.swappiness.CompareAndSwap(best, best+1)
+	}
 }
 
 // slots is how much of a group has places in swap, which the kernel counts exactly; false

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tare/annex"
+	"tare/annex/bound"
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/annex/media"
@@ -81,6 +82,24 @@ func TestOverHalf(t *testing.T) {
 		if text := overHalf(control.Memory{SwapBytes: c.size, SwapFreeBytes: c.free}, tiers); (text != "") != c.told || c.told && !strings.Contains(text, "of 64 MiB") {
 			t.Errorf("of %d bytes of swap, of which %d are free, it says %q", c.size, c.free, text)
 		}
+	}
+}
+
+// Where evictions free nothing the status names the cause that was seen.
+func TestVainEvictionsNameTheCause(t *testing.T) {
+	var f futile
+	if text := f.problem(1, "a cause"); text != "" {
+		t.Errorf("of none: %q", text)
+	}
+	f.saw("web", vainOfOne+vainSpare, 0, 1)
+	for why, says := range map[string]string{"": "the cause is unknown", (&bound.CacheTaken{Group: "/web", Bytes: 8 << 20}).Error(): "took 8 MiB of page cache"} {
+		if text := f.problem(2, why); !strings.Contains(text, says) {
+			t.Errorf("%q does not say %q", text, says)
+		}
+	}
+	r := &reclaims{wanted: func() bool { return true }}
+	if r.vain() != "" {
+		t.Error(r.vain())
 	}
 }
 

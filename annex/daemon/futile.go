@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -59,8 +60,9 @@ func (f *futile) holds(id annex.ID, now annex.Moment) bool {
 
 func (f *futile) forget(id annex.ID) { delete(f.of, id) }
 
-// problem is what an operator should know; empty where evictions free what they should.
-func (f *futile) problem(now annex.Moment) string {
+// problem is what an operator should know; empty where evictions free what they should. why is the cause
+// of the last that did not.
+func (f *futile) problem(now annex.Moment, why string) string {
 	paused := now < f.all.until
 	for id := range f.of {
 		paused = paused || f.holds(id, now)
@@ -68,5 +70,5 @@ func (f *futile) problem(now annex.Moment) string {
 	if !paused {
 		return ""
 	}
-	return fmt.Sprintf("evictions freed nothing, and pause for %v each time (protect.reclaim is off, or containers are near their own limits)", vainPause)
+	return fmt.Sprintf("evictions freed nothing, and pause for %v each time (%s)", vainPause, cmp.Or(why, "the cause is unknown"))
 }

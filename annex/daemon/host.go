@@ -188,7 +188,8 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 			return nil, err
 		}
 	}
-	parts.Bound = reclaims{b, func() bool { return h.inForce().Protect.Reclaim }}
+	reclaiming := &reclaims{Bound: b, wanted: func() bool { return h.inForce().Protect.Reclaim }}
+	parts.Bound, parts.Vain = reclaiming, reclaiming.vain
 	parts.Size = func(c container.Container) (resident, extended int64, err error) {
 		has, err := b.Container(c)
 		return has.Anonymous + has.Unmapped, has.Swapped, err

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"tare/annex"
 	"tare/annex/bound"
@@ -74,19 +75,39 @@ func (nowhere) Do(_ context.Context, r annex.Request) annex.Result {
 	return annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Asked: annex.Count(r.Runs), Err: media.ErrNoMedium}
 }
 
-// reclaims is a bound that reclaims only where the configuration wants it.
+// reclaims is a bound that reclaims only where the configuration wants it. It remembers why less was
+// freed than has left.
 type reclaims struct {
 	*bound.Bound
 	wanted func() bool
+	why    atomic.Pointer[string]
 }
 
-func (r reclaims) Reclaim(ctx context.Context, c container.Container, bytes int64) (freed int64, err error) {
+func (r *reclaims) Reclaim(ctx context.Context, c container.Container, bytes int64) (freed int64, err error) {
 	if !r.wanted() {
+		r.note("protect.reclaim is off")
 		return r.Bound.Freed(c, bytes)
 	}
 	freed, err = r.Bound.Reclaim(ctx, c, bytes)
+	r.note("the kernel freed nothing of what had left")
+	// What left goes when the container reaches its limit, or when the kernel wants memory.
 	if near := new(bound.Near); errors.As(err, &near) {
-		return freed, nil // what left goes when the container reaches its limit
+		r.note(near.Error())
+		err = bound.Besides(err, near)
+	}
+	if taken := new(bound.CacheTaken); errors.As(err, &taken) {
+		r.note(taken.Error())
+		err = bound.Besides(err, taken)
 	}
 	return freed, err
+}
+
+func (r *reclaims) note(why string) { r.why.Store(&why) }
+
+// vain is why the last reclaim freed less than it was to.
+func (r *reclaims) vain() string {
+	if why := r.why.Load(); why != nil {
+		return *why
+	}
+	return ""
 }

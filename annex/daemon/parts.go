@@ -33,6 +33,8 @@ type Parts struct {
 	// Unguarded says that no guard process is there though settings are changed, and empty that one
 	// is; nil where nobody knows.
 	Unguarded func() string
+	// Vain says why evictions freed less than had left; nil where nobody knows.
+	Vain func() string
 	// Size tells what a container that data does not look at has in memory and in swap, in
 	// bytes; nil where nobody does.
 	Size func(c container.Container) (resident, extended int64, err error)

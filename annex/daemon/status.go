@@ -79,11 +79,14 @@ func (d *Daemon) tell(s *control.Status) {
 	s.Weight.LostEvents = int64(d.lost)
 	s.Weight.GaveWaySeconds = d.parts.Monitor.Given().Seconds()
 	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked(), d.unscanned())
-	unguarded := ""
+	unguarded, vain := "", ""
+	if d.parts.Vain != nil {
+		vain = d.parts.Vain()
+	}
 	if d.parts.Unguarded != nil {
 		unguarded = d.parts.Unguarded()
 	}
-	for _, text := range []string{d.refused, d.movers.futile.problem(d.now()), d.crowded(), d.weight.starved(), unguarded} {
+	for _, text := range []string{d.refused, d.movers.futile.problem(d.now(), vain), d.crowded(), d.weight.starved(), unguarded} {
 		if text != "" {
 			s.Warnings = append(s.Warnings, text)
 		}
