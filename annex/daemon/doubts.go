@@ -9,6 +9,7 @@ import (
 	"tare/annex/config"
 	"tare/annex/media"
 	"tare/container"
+	"tare/kernel/cgroup"
 	"tare/kernel/swap"
 )
 
@@ -45,7 +46,11 @@ func Doubts(c config.Config, found []container.Container) ([]string, error) {
 	if c.Memory.Headroom >= m.Limit {
 		none = neverFree(c, m.Limit)
 	}
-	all := doubts(c, found, areas)
+	layout, err := cgroup.Host()
+	if err != nil {
+		return nil, err
+	}
+	all := doubts(c, found, areas, layout)
 	if none == nil || c.Mode == config.Manage {
 		return all, none
 	}
@@ -61,8 +66,8 @@ func neverFree(c config.Config, limit int64) error {
 }
 
 // doubts are those of a host of which this is known: the containers that run, the swap areas
-// in use.
-func doubts(c config.Config, found []container.Container, areas []string) (all []string) {
+// in use, and where control groups lie.
+func doubts(c config.Config, found []container.Container, areas []string, layout cgroup.Layout) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	for _, t := range c.Tiers {
 		if !slices.Contains(areas, t.Area) {
@@ -79,7 +84,7 @@ func doubts(c config.Config, found []container.Container, areas []string) (all [
 	}
 	for i, r := range c.Rules {
 		if !used[i] {
-			say("rule %d (%s) decides of no container that runs: none fits it, or an earlier rule fits first", i+1, r.Class)
+			say("rule %d (%s) decides of no container that runs: %s", i+1, r.Class, unused(c, i, found, layout))
 		}
 	}
 	if !critical {

@@ -12,6 +12,7 @@ import (
 	"tare/annex/control"
 	"tare/annex/media"
 	"tare/container"
+	"tare/kernel/cgroup"
 )
 
 // What is most likely not meant is told, each by its name, and nothing of what is in order.
@@ -20,13 +21,43 @@ func TestDoubts(t *testing.T) {
 	c.Rules = []config.Rule{{Class: annex.Critical, Name: "db"}, {Class: annex.Elastic, Name: "web*"}}
 	c.Tiers = []config.Tier{{Area: "/swap"}}
 	found := []container.Container{{Name: "db"}, {Name: "web-1"}}
-	if all := doubts(c, found, []string{"/swap"}); len(all) > 0 {
+	if all := doubts(c, found, []string{"/swap"}, cgroup.Layout{}); len(all) > 0 {
 		t.Errorf("of what is in order: %q", all)
 	}
-	all := doubts(c, found[1:], nil)
+	all := doubts(c, found[1:], nil, cgroup.Layout{})
 	for i, want := range []string{"/swap", "rule 1 (critical)", "no container that runs is critical"} {
 		if len(all) != 3 || !strings.Contains(all[i], want) {
 			t.Fatalf("%q, want one of %s", all, want)
+		}
+	}
+}
+
+// A rule that decides of nothing says why.
+func TestUnusedRuleSaysWhy(t *testing.T) {
+	memory, cpu, unified := t.TempDir(), t.TempDir(), t.TempDir()
+	layout := cgroup.Layout{Hierarchies: []cgroup.Hierarchy{
+		{Version: 1, Controllers: []string{"memory"}, Mount: memory, Root: "/"},
+		{Version: 1, Controllers: []string{"cpu"}, Mount: cpu, Root: "/"}, {Version: 2, Mount: unified, Root: "/"},
+	}}
+	put(t, memory, "empty/cgroup.procs", "")
+	put(t, cpu, "elsewhere/cgroup.procs", "")
+	put(t, unified, "threads/cgroup.type", "threaded\n")
+	c := config.Default()
+	found := []container.Container{{Name: "web-1"}}
+	for says, r := range map[string]config.Rule{
+		"rule 1 (critical) comes first and fits web-1 too": {Name: "web-1"},
+		"no container that runs has such a name":           {Name: "db"},
+		"image and label":                                  {Image: "a", Label: "b"},
+		"there is no control group of such a path":         {Cgroup: memory + "/nobody"},
+		"is in a hierarchy without memory":                 {Cgroup: cpu + "/else*"},
+		"is a threaded group":                              {Cgroup: unified + "/threads"},
+		"nothing runs in " + memory + "/empty":             {Cgroup: memory + "/empty"},
+		"has another name":                                 {Cgroup: memory + "/empty", Name: "x"},
+	} {
+		r.Class = annex.Elastic
+		c.Rules = []config.Rule{{Class: annex.Critical, Name: "web*"}, r}
+		if all := doubts(c, found, nil, layout); len(all) != 1 || !strings.Contains(all[0], "rule 2 (elastic)") || !strings.Contains(all[0], says) {
+			t.Errorf("%+v: %q, want %q", r, all, says)
 		}
 	}
 }
