@@ -53,8 +53,12 @@ func Conflicts(ctx context.Context, root string, managed []container.Container, 
 			all = append(all, &Conflict{"the kernel's " + m.name, m.what, "write N to " + file + ", or take it off the kernel's command line"})
 		}
 	}
+	for _, dir := range damonMoves(root) {
+		// A scheme may be of few pages or of another's memory: that is for the operator to say.
+		notes = append(notes, (&Conflict{"DAMON", "moves or sorts pages by " + dir, "where those are containers', write off to the state of that kdamond, or end what has set it up (damo stop)"}).Error())
+	}
 	if !runs(root, "systemd-oomd") || len(managed) == 0 {
-		return all, nil
+		return all, notes
 	}
 	units := []string{rootSlice}
 	for _, c := range managed {
@@ -64,12 +68,54 @@ func Conflicts(ctx context.Context, root string, managed []container.Container, 
 	units = slices.Compact(units)
 	text, err := properties(ctx, units)
 	if err != nil {
-		return all, []string{"systemd-oomd runs, and it is not known what it manages: " + err.Error()}
+		return all, append(notes, "systemd-oomd runs, and it is not known what it manages: "+err.Error())
 	}
 	for _, unit := range killed(text) {
 		all = append(all, &Conflict{"systemd-oomd", "ends what is in " + unit + " when its swap fills or it waits for memory", "systemctl set-property -- " + unit + " ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto"})
 	}
-	return all, nil
+	return all, notes
+}
+
+// damonMoves are the schemes of DAMON's that are at work and move pages, or sort the kernel's lists:
+// Documentation/admin-guide/mm/damon/usage.rst.
+func damonMoves(root string) (schemes []string) {
+	states, _ := filepath.Glob(filepath.Join(root, "sys/kernel/mm/damon/admin/kdamonds/[0-9]*/state"))
+	for _, state := range states {
+		if b, err := os.ReadFile(state); err != nil || strings.TrimSpace(string(b)) != "on" {
+			continue
+		}
+		actions, _ := filepath.Glob(filepath.Join(filepath.Dir(state), "contexts/[0-9]*/schemes/[0-9]*/action"))
+		for _, action := range actions {
+			b, err := os.ReadFile(action)
+			if text := strings.TrimSpace(string(b)); err == nil && text != "stat" && text != "hugepage" && text != "nohugepage" {
+				schemes = append(schemes, filepath.Dir(action))
+			}
+		}
+	}
+	return schemes
+}
+
+// conflictsEvery is how often it is looked for others that manage memory, while the daemon runs.
+const conflictsEvery = time.Minute
+
+// wary is a finder that tells of them, too, as they may be started at any time.
+type wary struct {
+	Finder
+	conflicts func(context.Context, []container.Container) []string
+	now       func() time.Time
+	looked    time.Time
+	notes     []string
+}
+
+func (w *wary) Find(ctx context.Context) ([]container.Container, []string, error) {
+	all, notes, err := w.Finder.Find(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if now := w.now(); w.looked.IsZero() || now.Sub(w.looked) >= conflictsEvery {
+		w.looked, w.notes = now, w.conflicts(ctx, all)
+	}
+	return all, slices.Concat(notes, w.notes), nil
 }
 
 // runs tells whether a program runs, by its name.
@@ -161,6 +207,13 @@ func parseUnit(text string) (u bound.Unit) {
 		}
 	}
 	return u
+}
+
+// warn tells of others that manage memory, whatever the mode is.
+func warn(ctx context.Context, c config.Config, found []container.Container) []string {
+	c.Mode = config.Observe
+	notes, _ := check(ctx, c, found)
+	return notes
 }
 
 // check refuses a host on which the extension must not manage. The notes are what is not

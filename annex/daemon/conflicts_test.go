@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/container"
 )
@@ -47,6 +48,9 @@ func TestConflicts(t *testing.T) {
 		"damon off":        {map[string]string{"sys/module/damon_reclaim/parameters/enabled": "N\n"}, nothing, "", 0},
 		"damon":            {map[string]string{"sys/module/damon_reclaim/parameters/enabled": "Y\n"}, nothing, "write N", 0},
 		"damon's sorting":  {map[string]string{"sys/module/damon_lru_sort/parameters/enabled": "Y\n"}, nothing, "damon_lru_sort", 0},
+		"damon's schemes":  {map[string]string{"sys/kernel/mm/damon/admin/kdamonds/0/state": "on\n", "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/1/action": "pageout\n"}, nothing, "", 1},
+		"damon off again":  {map[string]string{"sys/kernel/mm/damon/admin/kdamonds/0/state": "off\n", "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/1/action": "pageout\n"}, nothing, "", 0},
+		"damon that looks": {map[string]string{"sys/kernel/mm/damon/admin/kdamonds/0/state": "on\n", "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/1/action": "stat\n"}, nothing, "", 0},
 		"oomd":             {map[string]string{"proc/7/comm": "systemd-oomd\n"}, kills, "set-property -- batch.slice", 0},
 		"oomd of all":      {map[string]string{"proc/7/comm": "systemd-oomd\n"}, killsAnyone, "set-property -- -.slice", 0},
 		"oomd of others":   {map[string]string{"proc/7/comm": "systemd-oomd\n"}, nothing, "", 0},
@@ -66,6 +70,35 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, all, c.says)
 		}
 	}
+}
+
+// Another manager that is started later is told of within a minute, and no more when it has ended.
+func TestConflictsAreLookedForAllTheTime(t *testing.T) {
+	now, there := time.Now(), []string(nil)
+	w := &wary{
+		Finder: finding{}, now: func() time.Time { return now },
+		conflicts: func(context.Context, []container.Container) []string { return there },
+	}
+	for _, c := range []struct {
+		after time.Duration
+		there []string
+		want  []string
+	}{
+		{0, nil, []string{"note"}}, {time.Second, []string{"oomd"}, []string{"note"}},
+		{conflictsEvery, []string{"oomd"}, []string{"note", "oomd"}}, {conflictsEvery, nil, []string{"note"}},
+	} {
+		now, there = now.Add(c.after), c.there
+		if _, notes, err := w.Find(t.Context()); err != nil || !slices.Equal(notes, c.want) {
+			t.Errorf("%q, %v, want %q", notes, err, c.want)
+		}
+	}
+}
+
+// finding finds nothing, and has a note.
+type finding struct{}
+
+func (finding) Find(context.Context) ([]container.Container, []string, error) {
+	return nil, []string{"note"}, nil
 }
 
 // A rule for all services is none for annexd's own.

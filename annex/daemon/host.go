@@ -97,8 +97,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 	if err != nil {
 		return nil, err
 	}
-	notes, err := check(ctx, c, found)
-	if err != nil {
+	if _, err := check(ctx, c, found); err != nil { // each look tells of what is no reason not to start
 		return nil, err
 	}
 	if _, err := Doubts(c, found); err != nil {
@@ -115,7 +114,6 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 		return all, err
 	}
 	settings := h.settings(path, c)
-	settings.Warnings = notes
 	parts.Data = data.New(settings.complete().Policy)
 	h.Daemon = New(parts, settings)
 	for _, line := range back {
@@ -164,7 +162,8 @@ func (h *Host) finder(parts *Parts) (*noticing, error) {
 	}
 	n := notice(containers)
 	h.closing(n.close)
-	parts.Finder, parts.Changes = n, n.changes
+	conflicts := func(ctx context.Context, all []container.Container) []string { return warn(ctx, h.inForce(), all) }
+	parts.Finder, parts.Changes = &wary{Finder: n, conflicts: conflicts, now: time.Now}, n.changes
 	return n, nil
 }
 

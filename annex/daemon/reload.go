@@ -35,7 +35,7 @@ func (h *Host) read(ctx context.Context, path string, managing bool) (Settings, 
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	notes, conflicts := check(ctx, c, all)
+	_, conflicts := check(ctx, c, all)
 	_, doubtful := Doubts(loaded, all)
 	if refused := errors.Join(conflicts, doubtful); refused != nil && begins {
 		return Settings{}, nil, refused
@@ -45,7 +45,6 @@ func (h *Host) read(ctx context.Context, path string, managing bool) (Settings, 
 	if full, none := new(bound.Full), new(Lacking); doubtful != nil && !errors.As(doubtful, &full) && !errors.As(doubtful, &none) {
 		return Settings{}, nil, doubtful
 	}
-	notes = append(notes, eachLine(conflicts)...)
 	if c.Mode == config.Manage {
 		if err := h.claimed.take(); err != nil {
 			return Settings{}, nil, err
@@ -58,7 +57,7 @@ func (h *Host) read(ctx context.Context, path string, managing bool) (Settings, 
 		h.rebound(c)
 	}
 	s := h.settings(path, c)
-	s.Warnings = append(unstarted(restart), notes...)
+	s.Warnings = unstarted(restart)
 	return s, restart, nil
 }
 

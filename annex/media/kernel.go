@@ -85,7 +85,7 @@ func NewKernel(o Options) (*Kernel, error) {
 		o.Now = func() annex.Moment { return annex.Moment(clock.Monotonic()) }
 	}
 	if o.Open == nil {
-		o.Open = Open
+		o.Open = opener()
 	}
 	if o.Brake == nil {
 		o.Brake = func(annex.Request) Verdict { return Proceed }

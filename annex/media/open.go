@@ -95,3 +95,30 @@ func (s *space) told(err error) error {
 }
 
 func (s *space) Close() error { return errors.Join(s.handle.Close(), s.entries.Close()) }
+
+// mapping is a target on a kernel that takes no MADV_WILLNEED for another process (before Linux 5.15) and
+// says so as it does of memory that does not leave: pages are brought by being mapped.
+type mapping struct{ Target }
+
+func (m mapping) Give(a advise.Advice, all []advise.Range) ([]advise.Passed, error) {
+	if a != advise.WillNeed {
+		return m.Target.Give(a, all)
+	}
+	_, err := m.Map(all)
+	return nil, err
+}
+
+// opener opens spaces of this host, as its kernel needs it.
+func opener() func(annex.Space) (Target, error) {
+	// Where the kernel takes no advice at all the first request says so.
+	if takes, err := advise.Takes(advise.WillNeed); takes || err != nil {
+		return Open
+	}
+	return func(s annex.Space) (Target, error) {
+		t, err := Open(s)
+		if err != nil {
+			return nil, err
+		}
+		return mapping{t}, nil
+	}
+}

@@ -156,8 +156,8 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved := regexp.MustCompile(`(?m)^(Exec\w+=)\S+`).ReplaceAllString(string(text), "${1}"+program)
-	if strings.Count(moved, program) != 2 {
-		t.Fatalf("%s starts and reloads by other lines than this test knows", unit)
+	if strings.Count(moved, program) != 3 {
+		t.Fatalf("%s starts, reloads and recovers by other lines than this test knows", unit)
 	}
 	verify := func(text string) string {
 		path := filepath.Join(t.TempDir(), "annexd.service")

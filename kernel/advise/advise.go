@@ -95,6 +95,29 @@ func (r *Refused) Unwrap() error { return r.Err }
 // Supported tells whether this kernel takes advice for other processes: the error is
 // [ErrUnsupported] where it does not.
 func Supported() error {
+	err := try(Cold)
+	if errno := unix.Errno(0); errors.As(err, &errno) {
+		return &Refused{"process_madvise", errno}
+	}
+	return err
+}
+
+// Takes tells whether this kernel takes an advice for other processes: WillNeed since Linux 5.15, the
+// others since 5.10. The error is that of [Supported].
+func Takes(a Advice) (bool, error) {
+	if err := Supported(); err != nil {
+		return false, err
+	}
+	err := try(a)
+	if errors.Is(err, unix.EINVAL) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// try gives an advice on no range of this process: the kernel looks at the advice first
+// (process_madvise of its mm/madvise.c).
+func try(a Advice) error {
 	self, err := unix.PidfdOpen(os.Getpid(), 0)
 	if errors.Is(err, unix.ENOSYS) {
 		return ErrUnsupported
@@ -104,14 +127,14 @@ func Supported() error {
 	}
 	defer unix.Close(self)
 	var none unix.Iovec
-	_, _, errno := unix.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(self), uintptr(unsafe.Pointer(&none)), 0, uintptr(Cold), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(self), uintptr(unsafe.Pointer(&none)), 0, uintptr(a), 0, 0)
 	switch errno {
 	case 0:
 		return nil
 	case unix.ENOSYS:
 		return ErrUnsupported
 	}
-	return &Refused{"process_madvise", errno}
+	return errno
 }
 
 // most is how many ranges one call takes: UIO_MAXIOV.

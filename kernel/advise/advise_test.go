@@ -320,3 +320,15 @@ func TestRefused(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Control(func(int) error) error { return f.err }
+
+// What this kernel takes is found by asking it.
+func TestTakes(t *testing.T) {
+	if err := Supported(); err != nil {
+		t.Skip(err)
+	}
+	for a, want := range map[Advice]bool{PageOut: true, Cold: true} {
+		if got, err := Takes(a); got != want || err != nil {
+			t.Errorf("%s: %v, %v, want %v", a, got, err, want)
+		}
+	}
+}
