@@ -120,7 +120,7 @@ func sample() control.Status {
 		Schema: control.Schema, Version: "1.0", State: control.Managing, Mode: "manage", PID: 42,
 		At: at, Started: at.Add(-time.Hour), Since: at.Add(-time.Hour), Config: "/etc/annex/annex.toml", Loaded: at.Add(-time.Minute),
 		Memory: control.Memory{Defended: "host", LimitBytes: 8 << 30, FreeBytes: 128 << 20, HeadroomBytes: 64 << 20, PoolBytes: 1, SwapBytes: 4 << 30, SwapFreeBytes: 3 << 30},
-		Tiers:  []control.Tier{{Area: "/var/swap", Kind: "file", Priority: -2, SizeBytes: 4 << 30, FreeBytes: 3 << 30, WrittenTodayBytes: 5 << 30, DailyBytes: 200e9, RateBytesPerSecond: 100 << 20, Problem: "counted"}},
+		Tiers:  []control.Tier{{Area: "/var/swap", Kind: "file", Encrypted: new(true), Priority: -2, SizeBytes: 4 << 30, FreeBytes: 3 << 30, WrittenTodayBytes: 5 << 30, DailyBytes: 200e9, RateBytesPerSecond: 100 << 20, Problem: "counted"}},
 		Brake:  control.Brake{On: true, Why: "booking waits", Since: &at, CriticalShare: pointer(0.02), CriticalLimitShare: 0.01, StopWithinSeconds: 0.1, WorstStopSeconds: pointer(0.03), Stops: 2},
 		Contexts: []control.Context{{
 			ID: "a", Name: "web-1", Image: "web:1", Class: annex.Elastic, State: control.Dormant,

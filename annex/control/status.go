@@ -70,11 +70,13 @@ type Memory struct {
 
 // Tier is a swap area.
 type Tier struct {
-	Area      string `json:"area"`
-	Kind      string `json:"kind"` // "file", "device" or "zram"
-	Priority  int    `json:"priority"`
-	SizeBytes int64  `json:"size_bytes"`
-	FreeBytes int64  `json:"free_bytes"`
+	Area string `json:"area"`
+	Kind string `json:"kind"` // "file", "device" or "zram"
+	// Encrypted tells whether dm-crypt lies below it; absent where that is not known, and of zram.
+	Encrypted *bool `json:"encrypted,omitempty"`
+	Priority  int   `json:"priority"`
+	SizeBytes int64 `json:"size_bytes"`
+	FreeBytes int64 `json:"free_bytes"`
 	// WrittenTodayBytes are those of this day (UTC); DailyBytes is how many a day may have, and
 	// RateBytesPerSecond how many a second; 0 is no bound.
 	WrittenTodayBytes  int64 `json:"written_today_bytes"`

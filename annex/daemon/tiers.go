@@ -93,7 +93,7 @@ func bounds(c config.Config, area string) (rate, daily int64) {
 func (t *tiers) told() (all []control.Tier) {
 	areas, err := t.host.Areas()
 	for _, m := range t.areas.inUse() {
-		one := control.Tier{Area: m.Name(), Kind: string(m.Kind())}
+		one := control.Tier{Area: m.Name(), Kind: string(m.Kind()), Encrypted: encrypted(t.host, m)}
 		if room, err := m.Room(); err == nil {
 			one.SizeBytes, one.FreeBytes = room.Size, room.Free
 		} else {

@@ -31,6 +31,9 @@ func summary(s control.Status) []string {
 			text += " of " + sizeText(t.DailyBytes)
 		}
 		text += ": " + terminal.Line(t.Kind) + " " + terminal.Line(t.Area)
+		if t.Encrypted != nil && !*t.Encrypted {
+			text += ", not encrypted"
+		}
 		if t.Problem != "" {
 			text += "; " + terminal.Line(t.Problem)
 		}

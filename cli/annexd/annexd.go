@@ -337,6 +337,11 @@ func (f *flags) show(ctx context.Context, c config.Config) error {
 	}
 	notes = append(notes, unbraked(c, all, b.Pressure)...)
 	notes = append(notes, unproved(c, all)...)
+	clear, err := daemon.InClear()
+	if err != nil {
+		return err
+	}
+	notes = append(notes, clear...)
 	for _, n := range notes {
 		f.tell(n)
 	}
