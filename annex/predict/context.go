@@ -115,6 +115,10 @@ func (c *Context) Lost() {
 	}
 }
 
+// Interrupted tells that the container was kept from waking, as one that is frozen is: when it
+// wakes next says nothing of when it does so by itself.
+func (c *Context) Interrupted() { c.intervals.interrupted = true }
+
 // Ended tells that the container sleeps, and that the activation was work.
 func (c *Context) Ended(at annex.Moment) {
 	if !c.open {

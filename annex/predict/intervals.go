@@ -18,14 +18,16 @@ type intervals struct {
 	gate    gate
 	horizon float64
 	begun   bool
-	last    annex.Moment // the last activation that counts
-	slept   annex.Moment // its end
-	seen    []float64
-	count   int
-	average exponential
-	shape   histogram
-	beat    period
-	losses  [laws]loss
+	// interrupted tells that the time from the last activation to the next says nothing.
+	interrupted bool
+	last        annex.Moment // the last activation that counts
+	slept       annex.Moment // its end
+	seen        []float64
+	count       int
+	average     exponential
+	shape       histogram
+	beat        period
+	losses      [laws]loss
 }
 
 // The laws, in the order in which they are preferred.
@@ -87,9 +89,9 @@ func (l *loss) add(q [3]float64, t float64) {
 
 // began takes an activation, and learns from the time since the one before.
 func (v *intervals) began(at annex.Moment) {
-	before, slept, any := v.last, v.slept, v.begun
-	v.begun, v.last = true, at
-	if !any || at <= before {
+	before, slept, counts := v.last, v.slept, v.begun && !v.interrupted
+	v.begun, v.last, v.interrupted = true, at, false
+	if !counts || at <= before {
 		v.slept = at
 		return
 	}
@@ -197,7 +199,7 @@ func (v *intervals) say(law int, last, now annex.Moment) (q [3]float64, ok bool)
 
 // next is the forecast at a moment.
 func (v *intervals) next(now annex.Moment) (Forecast, bool) {
-	if v.shut || v.count < fewest {
+	if v.shut || v.count < fewest || v.interrupted {
 		return Forecast{}, false
 	}
 	q, ok := v.say(v.believed(), v.last, now)

@@ -54,6 +54,32 @@ func (g Group) Thaw(context.Context) error {
 	return nil
 }
 
+// Frozen reports whether the processes of the group are frozen, by whichever version, or are about
+// to be: here, or in a group above. Where it has no place that could tell, they are not.
+func (g Group) Frozen() (bool, error) {
+	for _, p := range g.Places {
+		switch {
+		case p.Version == 2:
+			events, err := readKeyed(p.Dir(), "cgroup.events")
+			if optional(err) != nil {
+				return false, err
+			}
+			if events["frozen"] == 1 {
+				return true, nil
+			}
+		case p.Has("freezer"):
+			state, err := readFile(p.Dir(), "freezer.state")
+			if optional(err) != nil {
+				return false, err
+			}
+			if state == "FROZEN" || state == "FREEZING" {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 // HasFreezer reports whether this host can freeze groups.
 func (l Layout) HasFreezer() bool {
 	for _, h := range l.Hierarchies {

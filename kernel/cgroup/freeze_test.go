@@ -45,6 +45,9 @@ func TestFreezeAndThaw(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if frozen, err := group.Frozen(); !frozen || err != nil {
+				t.Errorf("frozen, it is told as %v (%v)", frozen, err)
+			}
 			used := func() string {
 				b, err := procfs.Host.Process(cmd.Process.Pid).Stat()
 				if err != nil || b.Zombie() {
@@ -62,6 +65,9 @@ func TestFreezeAndThaw(t *testing.T) {
 				if err := group.Thaw(t.Context()); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if frozen, err := group.Frozen(); frozen || err != nil {
+				t.Errorf("thawed, it is told as %v (%v)", frozen, err)
 			}
 			for last := lines.Text(); used() == before; { // the pipe holds what it printed before
 				if !lines.Scan() {
@@ -86,6 +92,29 @@ func readSchedstat(t *testing.T, pid int) string {
 	}
 	used, _, _ := strings.Cut(text, " ")
 	return used
+}
+
+// What is frozen above, or about to be, counts; what tells nothing does not.
+func TestFrozen(t *testing.T) {
+	for _, c := range []struct {
+		version int
+		files   map[string]string
+		frozen  bool
+	}{
+		{2, map[string]string{"a/cgroup.events": "populated 1\nfrozen 1"}, true},
+		{2, map[string]string{"a/cgroup.events": "populated 1\nfrozen 0"}, false},
+		{2, map[string]string{"a/cgroup.events": "populated 1"}, false}, // before Linux 5.2
+		{2, nil, false},
+		{1, map[string]string{"a/freezer.state": "FROZEN"}, true},
+		{1, map[string]string{"a/freezer.state": "FREEZING"}, true},
+		{1, map[string]string{"a/freezer.state": "THAWED"}, false},
+		{1, nil, false},
+	} {
+		group := tree(t, c.version, []string{"freezer"}, c.files).At("/a")
+		if frozen, err := group.Frozen(); frozen != c.frozen || err != nil {
+			t.Errorf("version %d, %v: %v, %v", c.version, c.files, frozen, err)
+		}
+	}
 }
 
 func TestThawOfNoGroup(t *testing.T) {
