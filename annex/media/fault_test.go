@@ -127,7 +127,7 @@ func TestSlowDevice(t *testing.T) {
 	const rate, half = 4 << 20, testPages / 2
 	m := of(t, swaptest.Slow(t, "media", 64<<20, rate))
 	h, group := grouped(t, "slow", testPages)
-	whole := newKernel(t, Options{Medium: m})
+	whole := newKernel(t, Options{Medium: m, Slow: time.Minute})
 	for _, op := range operations {
 		t.Run(op.String(), func(t *testing.T) {
 			h.tell(t, "write", 0, testPages)
@@ -136,7 +136,7 @@ func TestSlowDevice(t *testing.T) {
 			}
 			began := time.Now()
 			ctx, stop := context.WithCancel(t.Context())
-			k := newKernel(t, Options{Medium: m, Brake: between(4, func() {
+			k := newKernel(t, Options{Medium: m, Slow: time.Minute, Brake: between(4, func() {
 				h.tell(t, "check", half, half) // to which it has not come
 				stop()
 			})})

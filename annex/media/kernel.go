@@ -31,11 +31,15 @@ type Options struct {
 	// Fetches is how many requests may bring pages at once; 0 is [DefaultFetches]. Evictions
 	// go one at a time, so that what leaves together lies together.
 	Fetches int
-	// Timeout is how long the kernel may take over one chunk before the request is given up,
-	// and Hung how many chunks may be stuck in the kernel before no more are begun. 0 are
-	// [DefaultTimeout] and [DefaultHung].
-	Timeout time.Duration
-	Hung    int
+	// Slow is how long the kernel may take over one chunk before others have the request's turn,
+	// and Timeout before the request is given up. 0 are [DefaultSlow] and [DefaultTimeout].
+	Slow, Timeout time.Duration
+	// Late is called, once a request, when that has lost its turn, and ends with this chunk; nil
+	// tells nobody.
+	Late func(annex.Request)
+	// HungEach and Hung are how many chunks may be late in the kernel, of one container and of
+	// all, before no more are begun. 0 are [DefaultHungEach] and [DefaultHung].
+	HungEach, Hung int
 	// Patience is how long a request waits for those that go first before the rest is left
 	// off, and Pause how long between two looks; 0 are [DefaultPatience] and [DefaultPause].
 	Patience, Pause time.Duration
@@ -51,8 +55,10 @@ type Options struct {
 // The defaults of [Options].
 const (
 	DefaultFetches  = 4
-	DefaultTimeout  = 10 * time.Second // a disk that has stalled answers within that, or is broken
-	DefaultHung     = 16               // each keeps a thread
+	DefaultSlow     = 500 * time.Millisecond // a chunk takes a disk some milliseconds, or tens where it is busy
+	DefaultTimeout  = 10 * time.Second       // a disk that has stalled answers within that, or is broken
+	DefaultHungEach = 2
+	DefaultHung     = 256 // each keeps a thread
 	DefaultPatience = time.Second
 	DefaultPause    = time.Millisecond // Go's timers are no finer
 	DefaultSpaces   = 1024
@@ -69,6 +75,7 @@ type Kernel struct {
 	spaces  map[annex.Space]*held
 	uses    uint64 // counts up, to tell what was used last
 	stuck   int
+	late    map[annex.ID]int // calls that are late, by container
 	closed  bool
 	account Account
 }
@@ -87,11 +94,16 @@ func NewKernel(o Options) (*Kernel, error) {
 	if o.Open == nil {
 		o.Open = opener()
 	}
+	if o.Late == nil {
+		o.Late = func(annex.Request) {}
+	}
 	if o.Brake == nil {
 		o.Brake = func(annex.Request) Verdict { return Proceed }
 	}
 	orElse(&o.Fetches, DefaultFetches)
+	orElse(&o.Slow, DefaultSlow)
 	orElse(&o.Timeout, DefaultTimeout)
+	orElse(&o.HungEach, DefaultHungEach)
 	orElse(&o.Hung, DefaultHung)
 	orElse(&o.Patience, DefaultPatience)
 	orElse(&o.Pause, DefaultPause)
@@ -99,7 +111,7 @@ func NewKernel(o Options) (*Kernel, error) {
 	return &Kernel{
 		o:        o,
 		evicting: make(chan struct{}, 1), fetching: make(chan struct{}, o.Fetches),
-		spaces: map[annex.Space]*held{},
+		spaces: map[annex.Space]*held{}, late: map[annex.ID]int{},
 	}, nil
 }
 
@@ -177,7 +189,9 @@ type doing struct {
 	parts   []annex.Part
 	budget  *Budget // of an eviction; nil is no bound
 	waited  time.Duration
-	reads   int // that may still wait at the device, since it was last asked
+	reads   int    // that may still wait at the device, since it was last asked
+	yield   func() // gives the turn to another, once
+	isLate  bool   // it has done so
 }
 
 func (d *doing) do(ctx context.Context) error {
@@ -195,7 +209,8 @@ func (d *doing) do(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-turn }()
+	d.yield = sync.OnceFunc(func() { <-turn })
+	defer d.yield()
 	traits := k.o.Medium.Traits()
 	if d.r.Op == annex.Evict {
 		if err := k.room(); err != nil {
@@ -257,7 +272,7 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 		d.give(took)
 		return false, err
 	}
-	done, err := k.call(ctx, runs[0].Space, func(t Target) (moved, error) {
+	done, err := d.call(ctx, runs[0].Space, func(t Target) (moved, error) {
 		if d.r.Op == annex.Map && k.o.GiveWay != nil {
 			t = polite{t, k.o.GiveWay} // it is of several chunks
 		}
@@ -294,7 +309,8 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 			return false, err
 		}
 	}
-	return true, nil
+	d.result.Stopped = d.result.Stopped || d.isLate
+	return !d.isLate, nil
 }
 
 // room tells whether anything can leave: the error is a [*Full] where not.

@@ -437,46 +437,79 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A process that stands still keeps nobody but itself, and no more than so many do.
+// A process that stands still has others wait for a moment only, then for nothing; and of one
+// container, and of all, only so many calls are in the kernel.
 func TestHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		third := annex.Space{PID: 3, Started: 30}
 		still, alive, also := newSpace(8, presentEntry), newSpace(8, presentEntry), newSpace(8, presentEntry)
 		still.hang, also.hang = make(chan struct{}), make(chan struct{})
-		k := on(t, Options{Medium: roomy(), Hung: 2}, map[annex.Space]*fakeSpace{one: still, other: alive, third: also})
+		var late []annex.ID
+		o := Options{Medium: roomy(), HungEach: 1, Hung: 2, Late: func(r annex.Request) { late = append(late, r.ID) }}
+		k := on(t, o, map[annex.Space]*fakeSpace{one: still, other: alive, third: also})
 		var hung *Hung
-		evict := func(spaces ...annex.Space) annex.Result {
-			r := annex.Request{Op: annex.Evict}
+		evict := func(id annex.ID, spaces ...annex.Space) annex.Result {
+			r := annex.Request{ID: id, Op: annex.Evict}
 			for _, s := range spaces {
 				r.Runs = append(r.Runs, run(s, 0, 8))
 			}
 			return k.Do(t.Context(), r)
 		}
-		if r := evict(one, other); r.Moved != 8 || !errors.As(r.Err, &hung) || hung.Space != one || hung.After != DefaultTimeout {
-			t.Errorf("%+v", r)
+		began, ended := time.Now(), make(chan struct{})
+		go func() {
+			defer close(ended)
+			r := evict("a", one, other)
+			if r.Moved != 0 || !r.Stopped || !errors.As(r.Err, &hung) || hung.Space != one || hung.After != DefaultTimeout {
+				t.Errorf("%+v", r)
+			}
+		}()
+		synctest.Wait()
+		if r := evict("b", other); r.Moved != 8 || r.Err != nil || time.Since(began) != DefaultSlow {
+			t.Errorf("another's, after %v: %+v", time.Since(began), r)
 		}
-		began := time.Now()
-		if r := evict(one); r.Moved != 0 || !errors.As(r.Err, &hung) || time.Since(began) != 0 {
-			t.Errorf("again, after %v: %+v", time.Since(began), r)
+		alive.pages = newSpace(8, presentEntry).pages
+		if r := evict("b", other); r.Moved != 8 || time.Since(began) != DefaultSlow || !slices.Equal(late, []annex.ID{"a"}) {
+			t.Errorf("another's next, after %v: %+v; late are %v", time.Since(began), r, late)
 		}
-		if a := k.Account(); a.Stuck != 1 || a.LeftBehind != 1 {
-			t.Errorf("%+v", a)
+		if r := evict("a", third); !errors.As(r.Err, &hung) || hung.After != 0 {
+			t.Errorf("another space of a container with a call that is late: %+v", r)
 		}
-		evict(third)
+		<-ended
+		if a := k.Account(); a.Stuck != 1 || a.LeftBehind != 1 || time.Since(began) != DefaultTimeout {
+			t.Errorf("%+v after %v", a, time.Since(began))
+		}
+		evict("c", third)
 		var stuck *Stuck
-		if r := evict(other); !errors.As(r.Err, &stuck) || stuck.Calls != 2 {
+		if r := evict("b", other); !errors.As(r.Err, &stuck) || stuck.Calls != 2 {
 			t.Errorf("with as many stuck as may be: %+v", r)
 		}
 		close(also.hang)
 		k.Forget(one) // while it is stuck
 		close(still.hang)
 		synctest.Wait()
-		if a := k.Account(); a.Stuck != 0 || a.Spaces != 2 || still.closed != 1 {
-			t.Errorf("%+v; closed %d times", a, still.closed)
+		if a := k.Account(); a.Stuck != 0 || a.Spaces != 2 || still.closed != 1 || len(k.late) != 0 {
+			t.Errorf("%+v; closed %d times; late are %v", a, still.closed, k.late)
 		}
 		also.hang, still.hang = nil, nil
-		if r := evict(one, other, third); r.Err != nil || still.opened != 2 {
+		if r := evict("a", one, other, third); r.Err != nil || still.opened != 2 {
 			t.Errorf("once they are back: %+v; opened %d times", r, still.opened)
+		}
+	})
+}
+
+// What is slow and no more loses its turn, and ends with what it has moved.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newSpace(8, presentEntry)
+		slow.hang = make(chan struct{})
+		time.AfterFunc(2*DefaultSlow, func() { close(slow.hang) })
+		k := on(t, Options{Medium: roomy()}, map[annex.Space]*fakeSpace{one: slow})
+		r := k.Do(t.Context(), annex.Request{Op: annex.Evict, Runs: []annex.Run{run(one, 0, 8)}})
+		if r.Moved != 4 || !r.Stopped || r.Err != nil {
+			t.Errorf("%+v: want a chunk of 4 pages moved, and the rest left off", r)
+		}
+		if r := k.Do(t.Context(), annex.Request{Op: annex.Evict, Runs: []annex.Run{run(one, 0, 8)}}); r.Moved != 4 || r.Stopped || r.Err != nil {
+			t.Errorf("the rest: %+v", r)
 		}
 	})
 }

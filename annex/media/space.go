@@ -35,7 +35,7 @@ func (h *Hung) Error() string {
 	if h.After > 0 {
 		return fmt.Sprintf("space %s: the kernel has not come back within %v: its process may stand still inside it (state D), or swap does not answer; the kernel's log may say which", h.Space, h.After)
 	}
-	return fmt.Sprintf("space %s: an earlier call has not come back from the kernel", h.Space)
+	return fmt.Sprintf("space %s: earlier calls for its container have not come back from the kernel", h.Space)
 }
 
 // Stuck says that too many calls have not come back from the kernel for another to be
@@ -49,11 +49,13 @@ func (s *Stuck) Error() string {
 // ErrClosed says that a [Kernel] was closed.
 var ErrClosed = errors.New("media are closed")
 
-// call calls f with a space that is held open, for as long as the kernel may take. What
-// takes longer is left behind, and until it comes back its space is refused, so that
-// nobody else waits for it. f must not touch what is not its own.
-func (k *Kernel) call(ctx context.Context, s annex.Space, f func(Target) (moved, error)) (moved, error) {
-	h, err := k.hold(s)
+// call calls f with a space that is held open, for as long as the kernel may take. What takes
+// long has others have the request's turn. What takes longer is left behind, and until it
+// comes back its space is refused, so that nobody else waits for it. f must not touch what is
+// not its own.
+func (d *doing) call(ctx context.Context, s annex.Space, f func(Target) (moved, error)) (moved, error) {
+	k := d.k
+	h, err := k.hold(d.r.ID, s)
 	if err != nil {
 		return moved{}, err
 	}
@@ -71,30 +73,59 @@ func (k *Kernel) call(ctx context.Context, s annex.Space, f func(Target) (moved,
 		k.release(h, errors.Is(err, ErrGone))
 		answered <- answer{done, err}
 	}()
-	timer := time.NewTimer(k.o.Timeout)
+	slow, timer := time.NewTimer(k.o.Slow), time.NewTimer(k.o.Timeout)
+	defer slow.Stop()
 	defer timer.Stop()
-	var why error
-	select {
-	case a := <-answered:
-		return a.moved, a.err
-	case <-timer.C:
-		why = &Hung{s, k.o.Timeout}
-	case <-ctx.Done():
-		// The kernel comes back from most calls in a moment; who cancels may wait that long,
-		// and not for a call that hangs.
+	// Who cancels waits too, and no longer than for a call that hangs: the kernel comes back from
+	// most in a moment.
+	for {
 		select {
 		case a := <-answered:
+			k.punctual(d)
 			return a.moved, a.err
+		case <-slow.C:
+			d.lose()
+			continue
 		case <-timer.C:
-			why = &Hung{s, k.o.Timeout}
 		}
+		break
 	}
+	d.lose()
 	k.leave(h)
 	go func() {
 		<-answered
-		k.back(h)
+		k.back(h, d.r.ID)
 	}()
-	return moved{}, why
+	return moved{}, &Hung{s, k.o.Timeout}
+}
+
+// lose has others have the turn of a request of which a call is late.
+func (d *doing) lose() {
+	if d.isLate {
+		return
+	}
+	d.isLate = true
+	d.k.mu.Lock()
+	d.k.late[d.r.ID]++
+	d.k.mu.Unlock()
+	d.yield()
+	d.k.o.Late(d.r)
+}
+
+// punctual counts a call as late no more.
+func (k *Kernel) punctual(d *doing) {
+	if d.isLate {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.onTime(d.r.ID)
+	}
+}
+
+// onTime takes away a call of those that are late; k.mu is held.
+func (k *Kernel) onTime(id annex.ID) {
+	if k.late[id]--; k.late[id] <= 0 {
+		delete(k.late, id)
+	}
 }
 
 func (h *held) open(open func(annex.Space) (Target, error)) (Target, error) {
@@ -122,14 +153,14 @@ func (h *held) close() error {
 	return target.Close()
 }
 
-func (k *Kernel) hold(s annex.Space) (*held, error) {
+func (k *Kernel) hold(id annex.ID, s annex.Space) (*held, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return nil, ErrClosed
 	}
 	h := k.spaces[s]
-	if h != nil && h.stuck > 0 {
+	if h != nil && h.stuck > 0 || k.late[id] >= k.o.HungEach {
 		return nil, &Hung{Space: s}
 	}
 	if k.stuck >= k.o.Hung {
@@ -201,9 +232,10 @@ func (k *Kernel) leave(h *held) {
 	k.account.LeftBehind++
 }
 
-func (k *Kernel) back(h *held) {
+func (k *Kernel) back(h *held, id annex.ID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.onTime(id)
 	h.stuck--
 	k.stuck--
 	if h.loose {
