@@ -76,6 +76,18 @@ func countOfContainers(name, help string, value func(c Context) int64) metric {
 	return m
 }
 
+// ofActivity counts what elastic containers did, which alone are followed.
+func ofActivity(name, help string, value func(a Activity) int64) metric {
+	m := ofContainers(name, help, func(c Context) *float64 {
+		if c.Activity == nil {
+			return nil
+		}
+		return known(value(*c.Activity))
+	})
+	m.counter = true
+	return m
+}
+
 func known(n int64) *float64 {
 	v := float64(n)
 	return &v
@@ -134,6 +146,8 @@ var metrics = []metric{
 	ofContainers("annex_container_extended_bytes", "A container's private memory that is in swap.", func(c Context) *float64 { return known(c.ExtendedBytes) }),
 	ofContainers("annex_container_share_bytes", "How much memory it is to have at present.", func(c Context) *float64 { return known(c.ShareBytes) }),
 	ofContainers("annex_container_active", "1 while it is active, 0 while it sleeps.", func(c Context) *float64 { v := truth(c.State == Active); return &v }),
+	ofContainers("annex_container_frozen", "1 while its processes are frozen.", func(c Context) *float64 { v := truth(c.State == Frozen); return &v }),
+	ofContainers("annex_container_aside", "1 while nothing is moved of it, since calls for its memory hang.", func(c Context) *float64 { v := truth(c.Aside); return &v }),
 	ofContainers("annex_container_fixed", "1 of one that cannot be extended.", func(c Context) *float64 { v := truth(c.State == Fixed); return &v }),
 	ofContainers("annex_container_next_activation_seconds", "In how long it is expected to wake.", func(c Context) *float64 {
 		if c.Next == nil {
@@ -144,9 +158,9 @@ var metrics = []metric{
 	ofContainers("annex_container_hit_ratio", "The share of pages that it wanted back that had been brought before.", func(c Context) *float64 { return c.HitShare }),
 	ofContainers("annex_container_error_ratio", "The share of what left that it wanted back at once.", func(c Context) *float64 { return c.ErrorShare }),
 	ofContainers("annex_container_pressure_ratio", "The share of time that its tasks wait for memory.", func(c Context) *float64 { return c.PressureShare }),
-	countOfContainers("annex_container_activations_total", "How often it woke.", func(c Context) int64 { return c.Activity.Activations }),
-	countOfContainers("annex_container_probes_total", "How often for less: a health probe, or brief work.", func(c Context) int64 { return c.Activity.Probes }),
-	countOfContainers("annex_container_demand_pages_total", "Pages for which it had to wait.", func(c Context) int64 { return c.Activity.DemandPages }),
+	ofActivity("annex_container_activations_total", "How often an elastic container woke.", func(a Activity) int64 { return a.Activations }),
+	ofActivity("annex_container_probes_total", "How often for less: a health probe, or brief work.", func(a Activity) int64 { return a.Probes }),
+	ofActivity("annex_container_demand_pages_total", "Pages for which it had to wait.", func(a Activity) int64 { return a.DemandPages }),
 	countOfContainers("annex_container_evicted_bytes_total", "Memory of it that left.", func(c Context) int64 { return c.Moved.EvictedBytes }),
 	countOfContainers("annex_container_fetched_bytes_total", "Memory of it that was brought back, mapped or not.", func(c Context) int64 { return c.Moved.FetchedBytes + c.Moved.MappedBytes }),
 	countOfContainers("annex_container_wasted_bytes_total", "Memory of it that was brought back and left again unused.", func(c Context) int64 { return c.Moved.WastedBytes }),

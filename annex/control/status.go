@@ -109,12 +109,14 @@ type ContextState string
 const (
 	Active  ContextState = "active"
 	Dormant ContextState = "dormant"
+	// Frozen is one whose processes are frozen, as by docker pause.
+	Frozen ContextState = "frozen"
 	// Fixed is one that cannot be extended: Context.Problem says why.
 	Fixed ContextState = "fixed"
 )
 
 // ContextStates lists them.
-var ContextStates = []ContextState{Active, Dormant, Fixed}
+var ContextStates = []ContextState{Active, Dormant, Frozen, Fixed}
 
 // Context is one container.
 type Context struct {
@@ -137,13 +139,16 @@ type Context struct {
 	// PressureShare is the share of time that its tasks wait for memory.
 	PressureShare *float64 `json:"pressure_share,omitempty"`
 	// Last is the reason of the last request about it.
-	Last       annex.Reason `json:"last,omitempty"`
-	LastOp     string       `json:"last_op,omitempty"` // "evict", "fetch" or "map"
-	Activity   Activity     `json:"activity"`
-	Predictors []Score      `json:"predictors,omitempty"`
-	Moved      Moved        `json:"moved"`
+	Last   annex.Reason `json:"last,omitempty"`
+	LastOp string       `json:"last_op,omitempty"` // "evict", "fetch" or "map"
+	// Activity is of an elastic container; that of others is not followed.
+	Activity   *Activity `json:"activity,omitempty"`
+	Predictors []Score   `json:"predictors,omitempty"`
+	Moved      Moved     `json:"moved"`
 	// Observed is what it would be like in mode manage; absent in that.
 	Observed *ObservedContext `json:"observed,omitempty"`
+	// Aside tells that nothing is moved of it for a while, since calls for its memory hang.
+	Aside bool `json:"aside,omitempty"`
 	// Problem is why it cannot be extended, or is held back.
 	Problem string `json:"problem,omitempty"`
 }

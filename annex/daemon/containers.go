@@ -135,7 +135,7 @@ func few(notes []string) []string {
 	if len(notes) <= most {
 		return notes
 	}
-	return append(notes[:most:most], fmt.Sprintf("%d more notes of this kind are left out", len(notes)-most))
+	return append(notes[:most:most], fmt.Sprintf("%d more of this kind are left out", len(notes)-most))
 }
 
 // remember has what an engine once told of a container hold for as long as that runs: while the engine

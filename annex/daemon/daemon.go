@@ -129,12 +129,13 @@ type Daemon struct {
 	running context.Context // that of Run, when it began
 
 	scanning bool
-	behind   map[annex.ID]bool // containers of which a scan is under way that was left behind
-	scans    chan scanned
-	back     chan annex.ID // tells of one of those that has come back
-	found    chan found
-	looks    chan struct{} // asks for a look at the containers
-	anew     atomic.Bool   // the next one inspects all, though that was just now
+	// behind are containers of which a scan takes long, and whether it was left behind: others go on.
+	behind map[annex.ID]bool
+	scans  chan scanned
+	back   chan annex.ID // tells of one of those that has come back
+	found  chan found
+	looks  chan struct{} // asks for a look at the containers
+	anew   atomic.Bool   // the next one inspects all, though that was just now
 
 	// stop is set while critical pressure is above its limit: media read it between two
 	// chunks.
@@ -166,6 +167,10 @@ func (d *Daemon) Stopping() bool {
 
 // ErrEnded says that the daemon runs no more.
 var ErrEnded = errors.New("the daemon has ended")
+
+// Late takes note that the kernel does not come back from a call of a request, which has lost its
+// turn: what media tell. It may be called from any goroutine.
+func (d *Daemon) Late(r annex.Request) { d.movers.isLate(r) }
 
 // Run runs until ctx ends, and puts back what was changed. What is in swap stays there:
 // programs fetch it by touching it. The error says what could not be put back, or why it
@@ -204,6 +209,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.pressure(d.now())
 		case r := <-d.movers.results:
 			d.done(r)
+		case r := <-d.movers.late:
+			d.isLate(r)
 		case s := <-d.scans:
 			d.scanned(s)
 		case id := <-d.back:
@@ -233,8 +240,7 @@ func (d *Daemon) end(finder <-chan struct{}, why error) error {
 	d.movers.end()
 	<-finder
 	for d.scanning {
-		<-d.scans
-		d.scanning = false
+		d.under(<-d.scans)
 	}
 	for _, h := range d.held {
 		if h.watched || h.first {

@@ -511,7 +511,7 @@ func TestReclassify(t *testing.T) {
 	manage(t, box128, config.Manage, func(h *host) { crowded(h); h.each = time.Millisecond }, func(t *testing.T, h *host, d *Daemon) {
 		awaits(t, time.Minute, "an eviction", func() bool { return h.pages(annex.Evict) > 100 })
 		h.mu.Lock()
-		h.late = map[string]annex.Class{"web": annex.Critical, "batch": annex.Critical}
+		h.lateClass = map[string]annex.Class{"web": annex.Critical, "batch": annex.Critical}
 		h.mu.Unlock()
 		if _, err := d.Reload(t.Context()); err != nil {
 			t.Fatal(err)

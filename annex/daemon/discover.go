@@ -53,6 +53,9 @@ type held struct {
 	doing   string // which that was
 
 	unwatched string // why the kernel does not tell of its pressure
+
+	what  doing
+	aside aside
 }
 
 // found is one look at the containers.

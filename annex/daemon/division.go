@@ -208,11 +208,16 @@ func (d *division) say(format string, args ...any) {
 }
 
 func (d *division) pathOf(dir string) (path string, ok bool) {
+	return pathIn(d.layout, dir)
+}
+
+// pathIn is a group's path below its hierarchy's root; one in no hierarchy has its directory.
+func pathIn(layout cgroup.Layout, dir string) (path string, ok bool) {
 	if dir == "" {
 		return "", false
 	}
 	path, mount := dir, ""
-	for _, h := range d.layout.Hierarchies {
+	for _, h := range layout.Hierarchies {
 		if below, in := strings.CutPrefix(dir, h.Mount+"/"); in && len(h.Mount) > len(mount) {
 			path, mount = filepath.Join("/", h.Root, below), h.Mount
 		}

@@ -164,6 +164,8 @@ func (h *Host) finder(parts *Parts) (*noticing, error) {
 	h.closing(n.close)
 	conflicts := func(ctx context.Context, all []container.Container) []string { return warn(ctx, h.inForce(), all) }
 	parts.Finder, parts.Changes = &wary{Finder: n, conflicts: conflicts, now: time.Now}, n.changes
+	of := groups{containers.layout}
+	parts.Frozen, parts.CPU = of.frozen, of.cpu
 	return n, nil
 }
 

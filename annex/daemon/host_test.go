@@ -16,6 +16,7 @@ import (
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/annex/data"
+	"tare/annex/media"
 	"tare/annex/monitor"
 	"tare/container"
 )
@@ -49,7 +50,7 @@ type host struct {
 	looks, memoryLooks             int
 	inspected                      int                    // looks at what one container may have
 	vain                           bool                   // what leaves stays in memory, as swap cache
-	late                           map[string]annex.Class // classes that media do not hold against a daemon
+	lateClass                      map[string]annex.Class // classes that media do not hold against a daemon
 	leaving                        map[string]bool        // containers whose pages are being evicted
 	stuck                          chan struct{}          // nil, or scans wait for it:
 	sticks                         string                 // those of this container; empty is of each
@@ -58,6 +59,12 @@ type host struct {
 	reclaim                        func(context.Context) (int64, error)
 	early                          int // protections of such
 	forgot                         []annex.Space
+	frozen                         map[string]bool // containers that are
+	cpu                            map[string]time.Duration
+	hangs                          map[string]chan struct{} // calls for these do not come back until it is closed
+	tried                          map[string][]annex.Moment
+	late                           func(annex.Request)
+	endTook                        time.Duration // from being told to end
 }
 
 func (h *host) looked() int { h.mu.Lock(); defer h.mu.Unlock(); return h.looks }
@@ -84,7 +91,8 @@ type box struct {
 func newHost(limit int64) *host {
 	return &host{
 		began: time.Now(), events: make(chan monitor.Batch), changes: make(chan struct{}), each: 5 * time.Microsecond,
-		limit: limit, containers: map[string]*box{}, knobs: map[string]bool{}, moved: map[annex.Op]int{}, scans: map[string]int{},
+		limit: limit, containers: map[string]*box{}, knobs: map[string]bool{}, moved: map[annex.Op]int{}, scans: map[string]int{}, tried: map[string][]annex.Moment{},
+		cpu: map[string]time.Duration{}, frozen: map[string]bool{},
 	}
 }
 
@@ -110,7 +118,7 @@ func (h *host) now() annex.Moment { return annex.Moment(time.Since(h.began) + ti
 func (h *host) class(c container.Container) annex.Class {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if class, is := h.late[c.Name]; is {
+	if class, is := h.lateClass[c.Name]; is {
 		return class
 	}
 	if b := h.containers[c.Name]; b != nil {
@@ -348,6 +356,10 @@ func (h *host) Forget(s annex.Space) {
 
 func (h *host) Do(ctx context.Context, r annex.Request) annex.Result {
 	result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: h.now(), Asked: annex.Count(r.Runs)}
+	if err := h.hang(r); err != nil {
+		result.Stopped, result.Err, result.Ended = true, err, h.now()
+		return result
+	}
 	const chunk = 64
 	n := 0
 	if r.Op == annex.Evict {
@@ -369,6 +381,30 @@ func (h *host) Do(ctx context.Context, r annex.Request) annex.Result {
 	defer h.mu.Unlock()
 	result.Err, result.Ended = h.moveErr, h.now()
 	return result
+}
+
+// hang does what media do of a container of which calls hang.
+func (h *host) hang(r annex.Request) error {
+	h.mu.Lock()
+	hang := h.hangs[string(r.ID)]
+	h.tried[string(r.ID)] = append(h.tried[string(r.ID)], h.now())
+	h.mu.Unlock()
+	select {
+	case <-hang:
+		return nil
+	default:
+	}
+	if hang == nil {
+		return nil
+	}
+	time.Sleep(media.DefaultSlow)
+	h.late(r)
+	select {
+	case <-hang:
+		return nil
+	case <-time.After(media.DefaultTimeout - media.DefaultSlow):
+		return &media.Hung{Space: theSpace, After: media.DefaultTimeout}
+	}
 }
 
 func (h *host) move(r annex.Request, page annex.Page, result *annex.Result) {
@@ -425,6 +461,16 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 		prepare(h)
 		parts := Parts{
 			Finder: h, Changes: h.changes, Monitor: h, Mover: h, Bound: h, Now: h.now,
+			Frozen: func(c container.Container) (bool, error) {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return h.frozen[c.Name], nil
+			},
+			CPU: func(c container.Container) (time.Duration, error) {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return h.cpu[c.Name], nil
+			},
 			Identify: func(c container.Container) (annex.ID, error) {
 				h.mu.Lock()
 				defer h.mu.Unlock()
@@ -441,18 +487,23 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 		parts.Data = data.New(s.complete().Policy)
 		parts.Read = func(bool) (Settings, []string, error) { return h.settings(mode), nil, nil }
 		d := New(parts, s)
-		h.stopping = d.Stopping
+		h.stopping, h.late = d.Stopping, d.Late
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- d.Run(ctx) }()
 		test(t, h, d)
 		cancel()
+		began := time.Now()
 		if err := <-ended; err != nil {
 			t.Errorf("the run ended with: %v", err)
 		}
+		h.endTook = time.Since(began)
 		if h.stuck != nil {
 			close(h.stuck) // that the run ended before is the point
 			time.Sleep(time.Second)
+		}
+		if len(h.hangs) > 0 {
+			time.Sleep(2 * media.DefaultTimeout) // likewise
 		}
 		if !d.movers.idle() || len(d.asked) > 0 {
 			t.Errorf("%d requests have no result", len(d.movers.under))

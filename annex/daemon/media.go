@@ -45,7 +45,7 @@ func (h *Host) mover(c config.Config, inUse *areas, parts *Parts) (Mover, error)
 		return nil, err
 	}
 	h.closing(tiers.close)
-	k, err := media.NewKernel(media.Options{Medium: inUse, Brake: h.brake, GiveWay: parts.giveWay, Budgets: tiers.of, Chunk: c.Prefetch.Chunk})
+	k, err := media.NewKernel(media.Options{Medium: inUse, Brake: h.brake, Late: h.late, GiveWay: parts.giveWay, Budgets: tiers.of, Chunk: c.Prefetch.Chunk})
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +65,9 @@ func (h *Host) brake(r annex.Request) media.Verdict {
 	}
 	return media.Proceed
 }
+
+// late is what media tell of a request that has lost its turn.
+func (h *Host) late(r annex.Request) { h.Daemon.Late(r) }
 
 // nowhere is where there is no swap: an observing daemon moves nothing anyway.
 type nowhere struct{}

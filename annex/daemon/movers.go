@@ -3,13 +3,16 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"tare/annex"
 	"tare/annex/bound"
 	"tare/annex/config"
+	"tare/annex/media"
 	"tare/container"
 )
 
@@ -32,26 +35,38 @@ type movers struct {
 	results chan annex.Result
 
 	evictions []annex.Request
-	evicting  int // requests that are being moved
-	stopped   context.CancelFunc
-	batch     annex.ID                   // whose pages leave
-	did       struct{ moved, freed int } // by its requests so far
-	halted    bool                       // it was stopped before its end
-	dropped   context.CancelFunc         // ends the eviction under way with its reclaim
-	left      time.Duration              // that its reclaim has once it is stopped
+	turn      *eviction // the one under way; nil is none
 	fetches   []annex.Request
-	fetching  int
+	fetching  int                      // those under way that are not late
 	under     map[uint64]annex.Request // all of them, waiting or not
 	futile    futile
 	// owed are pages that left and were not reclaimed, being too few at the time: the next
 	// reclaim asks for them too. More than is there does no harm.
-	owed  map[annex.ID]int
-	still int  // those of the eviction that just ended
-	cut   bool // whether that was to stop before its end
+	owed map[annex.ID]int
+
+	// What the kernel does not come back from is late: it has no turn any more.
+	late      chan annex.Request // tells of it
+	lateOut   map[annex.ID]*eviction
+	lateIn    map[uint64]bool // fetches
+	abandoned chan struct{}   // closed when nobody takes results any more
+}
+
+// eviction is requests of one container that are being moved, and their reclaim.
+type eviction struct {
+	id               annex.ID
+	requests         int // that have no result yet
+	moved, freed     int // by those that have
+	halted           bool
+	stopped, dropped context.CancelFunc // ends it, and ends it with its reclaim
+	still            int                // what its last reclaim left
+	cut              bool               // whether it was to stop before its end
 }
 
 func newMovers(d *Daemon) *movers {
-	m := &movers{d: d, results: make(chan annex.Result), under: map[uint64]annex.Request{}, owed: map[annex.ID]int{}}
+	m := &movers{
+		d: d, results: make(chan annex.Result), under: map[uint64]annex.Request{}, owed: map[annex.ID]int{},
+		late: make(chan annex.Request), lateOut: map[annex.ID]*eviction{}, lateIn: map[uint64]bool{}, abandoned: make(chan struct{}),
+	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }
@@ -93,9 +108,9 @@ func (m *movers) start() {
 			continue
 		}
 		m.fetching++
-		go func() { m.results <- m.d.parts.Mover.Do(m.ctx, r) }()
+		go func() { m.result(m.d.parts.Mover.Do(m.ctx, r)) }()
 	}
-	for len(m.evictions) > 0 && m.evicting == 0 {
+	for len(m.evictions) > 0 && m.turn == nil {
 		m.next()
 	}
 }
@@ -113,19 +128,46 @@ func (m *movers) next() {
 		pages += asked(m.evictions[0])
 		m.evictions = m.evictions[1:]
 	}
-	if !m.may(batch[0]) || m.futile.holds(batch[0].ID, m.d.now()) {
+	id := batch[0].ID
+	if !m.may(batch[0]) || m.leaves(id) || m.futile.holds(id, m.d.now()) {
 		for _, r := range batch {
 			m.answer(r)
 		}
 		return
 	}
-	m.evicting, m.batch = len(batch), batch[0].ID
 	whole, dropped := context.WithCancel(m.ctx)
 	ctx, stopped := context.WithCancel(whole)
-	m.stopped, m.dropped = stopped, dropped
-	m.left = m.d.settings.StopWithin / 4
+	m.turn = &eviction{id: id, requests: len(batch), stopped: stopped, dropped: dropped}
 	go m.heed(ctx, stopped, m.d.settings.StopWithin/20)
-	go m.evict(ctx, whole, m.d.held[m.batch].container, batch, m.owed[m.batch])
+	go m.evict(ctx, whole, m.turn, m.d.held[id].container, batch, m.owed[id], m.d.settings.StopWithin/4)
+}
+
+// result gives what became of a request to the goroutine of Run.
+func (m *movers) result(r annex.Result) {
+	select {
+	case m.results <- r:
+	case <-m.abandoned:
+	}
+}
+
+// isLate tells that the kernel does not come back from a call of a request, whose turn is over.
+func (m *movers) isLate(r annex.Request) {
+	select {
+	case m.late <- r:
+	case <-m.abandoned:
+	}
+}
+
+// lose takes the turn of a request that is late.
+func (m *movers) lose(r annex.Request) {
+	switch {
+	case r.Op != annex.Evict:
+		m.lateIn[r.Number] = true
+		m.fetching--
+	case m.turn != nil && m.turn.id == r.ID:
+		m.lateOut[r.ID], m.turn = m.turn, nil
+	}
+	m.shelve(r.ID)
 }
 
 // may tells whether a request may still be done: what its container is may have changed since
@@ -136,7 +178,15 @@ func (m *movers) may(r annex.Request) bool {
 }
 
 // leaves tells that pages of a container are on their way out.
-func (m *movers) leaves(id annex.ID) bool { return m.evicting > 0 && m.batch == id }
+func (m *movers) leaves(id annex.ID) bool { return m.of(id) != nil }
+
+// of is the eviction of a container that is under way, late or not; nil is none.
+func (m *movers) of(id annex.ID) *eviction {
+	if m.turn != nil && m.turn.id == id {
+		return m.turn
+	}
+	return m.lateOut[id]
+}
 
 // rated tells that a drained request waits for nothing but its rate.
 func (m *movers) rated() bool {
@@ -171,22 +221,25 @@ func (m *movers) heed(ctx context.Context, stop context.CancelFunc, every time.D
 
 // evict has some requests of one container moved, and what they left reclaimed. Only then
 // is anything free, and only then the results say so. whole ends with the reclaim's right to
-// go on, too.
-func (m *movers) evict(ctx, whole context.Context, c container.Container, batch []annex.Request, owed int) {
+// go on, too; left is how long the reclaim has once it is to stop.
+func (m *movers) evict(ctx, whole context.Context, e *eviction, c container.Container, batch []annex.Request, owed int, left time.Duration) {
 	if m.d.parts.Alarm != nil {
 		defer m.d.parts.Alarm.Evicting()()
 	}
 	var results []annex.Result
 	moved, cached, unmapped, reclaim := 0, 0, 0, time.Duration(0)
+	hung := new(media.Hung) // after which nothing more is tried
 	for _, r := range batch {
 		result := annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: m.d.now(), Asked: asked(r), Stopped: true}
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, hung.Space != annex.Space{}:
+			result.Ended = result.Began
 		case r.Unmapped > 0:
 			result.Stopped, result.Ended = false, result.Began
 			unmapped += r.Unmapped
 		default:
 			result = m.d.parts.Mover.Do(ctx, r)
+			errors.As(result.Err, &hung)
 		}
 		moved += result.Moved
 		cached += result.Cached
@@ -196,7 +249,7 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 	// container wants memory, and this is what frees some. But it keeps within what eviction
 	// is to have stopped in.
 	if moved+cached+unmapped > 0 {
-		reclaiming, cancel := within(whole, ctx, m.left)
+		reclaiming, cancel := within(whole, ctx, left)
 		began := m.d.now()
 		bytes, err := m.d.parts.Bound.Reclaim(reclaiming, c, int64(moved+cached+unmapped+owed)*annex.PageSize)
 		if reclaiming.Err() != nil {
@@ -212,13 +265,13 @@ func (m *movers) evict(ctx, whole context.Context, c container.Container, batch 
 		owed = min(moved+owed, max(0, moved+cached+unmapped+owed-freed))
 		reclaim = m.d.now().Since(began) / time.Duration(len(results))
 	}
-	m.still, m.cut = owed, ctx.Err() != nil
+	e.still, e.cut = owed, ctx.Err() != nil
 	// Each has ended when the pages of all are free, and took its own time with its part of the
 	// reclaim.
 	now := m.d.now()
 	for _, r := range results {
 		r.Began, r.Ended = now.After(-max(0, r.Ended.Since(r.Began))-reclaim), now
-		m.results <- r
+		m.result(r)
 	}
 }
 
@@ -251,40 +304,60 @@ func asked(r annex.Request) int { return annex.Count(r.Runs) + r.Unmapped }
 // over takes note of a result.
 func (m *movers) over(r annex.Result) {
 	delete(m.under, r.Number)
-	if r.Op == annex.Evict {
-		m.evicting--
-		m.did.moved += r.Moved
-		m.did.freed += r.Freed
-		if m.evicting == 0 {
-			if !m.halted && !m.cut { // or its reclaim was cut short
-				m.futile.saw(m.batch, m.did.moved, m.did.freed, m.d.now())
-			}
-			m.did.moved, m.did.freed, m.halted = 0, 0, false
-			if m.d.held[m.batch] != nil {
-				m.owed[m.batch] = m.still
-			}
-			m.dropped()
+	if r.Op != annex.Evict {
+		if !m.lateIn[r.Number] {
+			m.fetching--
 		}
-	} else {
-		m.fetching--
+		delete(m.lateIn, r.Number)
+		return
 	}
+	e := m.of(r.ID)
+	e.requests--
+	e.moved += r.Moved
+	e.freed += r.Freed
+	if e.requests > 0 {
+		return
+	}
+	if !e.halted && !e.cut { // or its reclaim was cut short
+		m.futile.saw(e.id, e.moved, e.freed, m.d.now())
+	}
+	if m.d.held[e.id] != nil {
+		m.owed[e.id] = e.still
+	}
+	e.dropped()
+	if m.turn == e {
+		m.turn = nil
+	}
+	delete(m.lateOut, e.id)
 }
 
 // halt ends the eviction under way at its next chunk, and those that wait at once.
 func (m *movers) halt() {
-	if m.evicting > 0 {
-		m.halted = true
-		m.stopped()
+	for e := range m.each() {
+		e.halted = true
+		e.stopped()
 	}
 	m.refuse()
 }
 
-// drop ends the eviction under way, and its reclaim with it.
-func (m *movers) drop() {
-	if m.evicting > 0 {
-		m.halted = true
-		m.dropped()
+// each goes through the evictions under way, the late ones too.
+func (m *movers) each() iter.Seq[*eviction] {
+	return func(yield func(*eviction) bool) {
+		if m.turn != nil && !yield(m.turn) {
+			return
+		}
+		for _, e := range m.lateOut {
+			if !yield(e) {
+				return
+			}
+		}
 	}
+}
+
+// drop ends an eviction under way, and its reclaim with it.
+func (e *eviction) drop() {
+	e.halted = true
+	e.dropped()
 }
 
 // refuse answers all evictions that wait.
@@ -298,11 +371,16 @@ func (m *movers) refuse() {
 // leave answers what waits of a container that is gone, or not to be moved any more, and ends
 // what leaves of it.
 func (m *movers) leave(id annex.ID) {
-	if m.leaves(id) {
-		m.drop()
+	if e := m.of(id); e != nil {
+		e.drop()
 	}
 	m.futile.forget(id)
 	delete(m.owed, id)
+	m.shelve(id)
+}
+
+// shelve answers what waits of a container.
+func (m *movers) shelve(id annex.ID) {
 	gone := func(r annex.Request) bool {
 		if r.ID == id {
 			m.answer(r)
@@ -322,7 +400,7 @@ func (m *movers) answer(r annex.Request) {
 }
 
 // leaving tells that pages are on their way out.
-func (m *movers) leaving() bool { return m.evicting+len(m.evictions) > 0 }
+func (m *movers) leaving() bool { return m.turn != nil || len(m.evictions) > 0 }
 
 // idle tells that nothing is under way or waits.
 func (m *movers) idle() bool { return len(m.under) == 0 }
@@ -333,14 +411,23 @@ func (m *movers) quit() {
 	m.halt()
 }
 
-// end stops everything, and waits for it.
+// end stops everything, and waits for all that is not late.
 func (m *movers) end() {
 	m.quit()
 	for _, r := range m.fetches {
 		m.answer(r)
 	}
 	m.fetches = nil
-	for m.evicting+m.fetching > 0 {
-		m.d.done(<-m.results)
+	for m.turn != nil || m.fetching > 0 {
+		select {
+		case r := <-m.results:
+			m.d.done(r)
+		case r := <-m.late:
+			m.lose(r)
+		}
+	}
+	close(m.abandoned)
+	for _, r := range m.under {
+		m.answer(r)
 	}
 }

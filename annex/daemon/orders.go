@@ -115,7 +115,7 @@ func (d *Daemon) drained(now annex.Moment, asked int) {
 		return
 	}
 	if left > 0 {
-		d.drain.problem = "it does not fit: it comes back when the programs touch it, or when memory is freed and annex drain is asked again"
+		d.drain.problem = d.whyLeft()
 	}
 	if d.drain.off {
 		d.release() // what anything may have set since
@@ -124,6 +124,40 @@ func (d *Daemon) drained(now annex.Moment, asked int) {
 		return
 	}
 	d.enter(control.Drained)
+}
+
+// whyLeft says why not everything is back after a drain.
+func (d *Daemon) whyLeft() string {
+	var hangs, frozen []string
+	fits := true // what is left but for what hangs
+	now := d.now()
+	for _, c := range d.parts.Data.Status().Contexts {
+		h := d.held[c.ID]
+		if h == nil || c.ExtendedBytes == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%s (%d MiB)", c.Name, c.ExtendedBytes>>20)
+		if h.aside.isOn(now) {
+			hangs = append(hangs, part)
+			continue
+		}
+		fits = false
+		if h.what.frozen {
+			frozen = append(frozen, part)
+		}
+	}
+	var why []string
+	if !fits {
+		why = append(why, fmt.Sprintf("it does not fit: %d MiB are free, and %d MiB stay so as headroom: it comes back when the programs touch it, or when memory is freed and annex drain is asked again",
+			d.memory.Free>>20, d.settings.Policy.Low>>20))
+	}
+	if len(frozen) > 0 {
+		why = append(why, "frozen, and untouched until thawed: "+strings.Join(few(frozen), ", "))
+	}
+	if len(hangs) > 0 {
+		why = append(why, "calls for it hang in the kernel, and annex drain is to be asked again when they do no more: "+strings.Join(few(hangs), ", "))
+	}
+	return strings.Join(why, "; ")
 }
 
 // Reload takes the configuration that is there now, and takes up managing again. One that
@@ -168,7 +202,9 @@ func (d *Daemon) settle(s Settings) (done <-chan error) {
 	paced := s.Scan != d.settings.Scan
 	unprotect := s.Mode == config.Observe || !s.Protect
 	if s.Mode == config.Observe {
-		d.movers.drop()
+		for e := range d.movers.each() {
+			e.drop()
+		}
 	}
 	d.settings, d.refused = s, ""
 	d.parts.Data.SetPolicy(s.Policy)

@@ -38,6 +38,10 @@ type Parts struct {
 	// Size tells what a container that data does not look at has in memory and in swap, in
 	// bytes; nil where nobody does.
 	Size func(c container.Container) (resident, extended int64, err error)
+	// Frozen tells whether a container's processes are frozen, and CPU what CPU time they have used;
+	// nil where nobody does.
+	Frozen func(c container.Container) (bool, error)
+	CPU    func(c container.Container) (time.Duration, error)
 	// Read reads the configuration anew; restart are the keys that want a new start.
 	Read func(managing bool) (s Settings, restart []string, err error)
 	// Warnings are what the operator should know besides.
@@ -83,6 +87,9 @@ type Data interface {
 	NoPressure(id annex.ID)
 	// Unmapped tells how much of one is in memory and mapped by nobody.
 	Unmapped(id annex.ID, bytes int64)
+	// Frozen tells whether one is frozen, and Aside until when nothing is to be asked of it.
+	Frozen(id annex.ID, is bool)
+	Aside(id annex.ID, until annex.Moment)
 	Memory(m annex.Memory)
 	Done(r annex.Result)
 	Plan(now annex.Moment) (requests []annex.Request, next annex.Moment)

@@ -15,6 +15,7 @@ type scanned struct {
 	id     annex.ID
 	scans  []annex.Scan
 	cost   monitor.Cost
+	slow   bool // it takes long, and others may begin beside it
 	behind bool // it has not come back, and is left behind
 	err    error
 }
@@ -27,7 +28,7 @@ func (d *Daemon) scan(ctx context.Context, now annex.Moment) {
 		return
 	}
 	id, due := d.schedule.Due(now)
-	for due && d.behind[id] {
+	for due && d.isBehind(id) {
 		d.schedule.Scanned(id, now, nil, monitor.Cost{}) // not before its next turn
 		id, due = d.schedule.Due(now)
 	}
@@ -44,41 +45,58 @@ func (d *Daemon) scan(ctx context.Context, now annex.Moment) {
 		}
 		whole <- s
 	}()
-	go func() {
-		timer := time.NewTimer(scanWithin)
-		defer timer.Stop()
+	go d.await(id, whole)
+}
+
+// await gives what became of a scan to the goroutine of Run, and before that tells that it is slow.
+func (d *Daemon) await(id annex.ID, whole <-chan scanned) {
+	tell := func(s scanned) {
 		select {
-		case s := <-whole:
-			d.scans <- s
-			return
-		case <-timer.C:
-		}
-		select {
-		case s := <-whole: // it came back just now
-			d.scans <- s
-			return
-		default:
-		}
-		d.scans <- scanned{id: id, behind: true, err: errLeftBehind}
-		<-whole // what it found is of long ago
-		select {
-		case d.back <- id:
+		case d.scans <- s:
 		case <-d.ended:
 		}
-	}()
+	}
+	for _, late := range []struct {
+		after time.Duration
+		what  scanned
+	}{
+		{scanSlow, scanned{id: id, slow: true}},
+		{scanWithin - scanSlow, scanned{id: id, behind: true, err: errLeftBehind}},
+	} {
+		timer := time.NewTimer(late.after)
+		select {
+		case s := <-whole:
+			timer.Stop()
+			tell(s)
+			return
+		case <-timer.C:
+			tell(late.what)
+		}
+	}
+	<-whole // what it found is of long ago
+	select {
+	case d.back <- id:
+	case <-d.ended:
+	}
 }
+
+// isBehind tells that a scan of a container is under way beside others.
+func (d *Daemon) isBehind(id annex.ID) bool { _, is := d.behind[id]; return is }
 
 // mayScan tells whether another scan may begin.
 func (d *Daemon) mayScan() bool { return !d.scanning && len(d.behind) < mostBehind }
+
+// scanSlow is after how long others may begin beside a scan: one takes some milliseconds a GiB.
+const scanSlow = 250 * time.Millisecond
 
 // scanWithin is after how long a scan is left behind: a process whose memory map is locked,
 // since it waits for a device, can be looked at by nobody. Until that scan comes back there is
 // no other of its container, and everything else goes on.
 const scanWithin = 5 * time.Second
 
-// mostBehind is how many scans may be left behind until no more are begun: each holds a
+// mostBehind is how many scans may be slow or left behind until no more are begun: each holds a
 // thread, and what reads page tables.
-const mostBehind = 4
+const mostBehind = 32
 
 var errLeftBehind = fmt.Errorf("looking at its page tables has not come back for %v: a process of it is stuck in the kernel (look for state D); it is not looked at again until that does", scanWithin)
 
@@ -89,13 +107,13 @@ type costs interface {
 
 // scanned hands on what a scan found.
 func (d *Daemon) scanned(s scanned) {
-	d.scanning = false
-	if s.behind {
-		d.behind[s.id] = true
-	}
+	d.under(s)
 	h := d.held[s.id]
-	if h == nil {
+	if h == nil || s.slow {
 		return
+	}
+	if s.behind {
+		d.setAside(h, s.err)
 	}
 	now := d.now()
 	h.scanned = true
@@ -112,12 +130,27 @@ func (d *Daemon) scanned(s scanned) {
 	d.planAt = min(d.planAt, now)
 }
 
+// under notes which scans are under way.
+func (d *Daemon) under(s scanned) {
+	if !d.isBehind(s.id) {
+		d.scanning = false
+	}
+	if s.slow || s.behind {
+		d.behind[s.id] = s.behind
+	} else {
+		delete(d.behind, s.id)
+	}
+}
+
 // cameBack takes note of a scan that was left behind, and is no more: its container is looked
 // at again when that is its turn.
 func (d *Daemon) cameBack(id annex.ID) {
 	delete(d.behind, id)
 	if h := d.held[id]; h != nil {
 		d.trouble(h, "scanning "+h.container.Name, nil)
+		if len(h.aside.late) == 0 {
+			d.takeUp(h)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func (d *Daemon) tell(s *control.Status) {
 	}
 	s.Weight.LostEvents = int64(d.lost)
 	s.Weight.GaveWaySeconds = d.parts.Monitor.Given().Seconds()
-	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked(), d.unscanned())
+	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked(), d.unscanned(), d.setAsides())
 	unguarded, vain := "", ""
 	if d.parts.Vain != nil {
 		vain = d.parts.Vain()
@@ -184,14 +184,19 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 	out := control.Context{
 		ID: c.ID, Name: c.Name, Class: c.Class, State: control.Dormant,
 		ResidentBytes: c.ResidentBytes, ExtendedBytes: c.ExtendedBytes, ShareBytes: c.ShareBytes,
-		Activity: control.Activity{Activations: int64(c.Activations), Probes: int64(c.Probes), DemandPages: int64(c.Use.Misses)},
-		Problem:  c.Fixed,
+		Problem: c.Fixed,
 	}
+	h := d.held[c.ID]
 	switch {
+	case h != nil && h.what.frozen:
+		out.State = control.Frozen
 	case c.Fixed != "":
 		out.State = control.Fixed
-	case c.Awake:
+	case c.Awake, c.Class == annex.Critical && h != nil && !h.what.idle:
 		out.State = control.Active
+	}
+	if c.Class == annex.Elastic {
+		out.Activity = &control.Activity{Activations: int64(c.Activations), Probes: int64(c.Probes), DemandPages: int64(c.Use.Misses)}
 	}
 	if c.Expected {
 		now := d.now()
@@ -223,13 +228,14 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 		out.HitShare, out.ErrorShare, c.Use.Wasted = nil, nil, 0
 	}
 	out.Moved = d.moved[c.ID].told(c.Use.Wasted)
-	if h := d.held[c.ID]; h != nil {
+	if h != nil {
 		out.Image = h.container.Image
 		if h.unknown == "" {
 			out.PressureShare = &c.Pressure
 		}
+		out.Aside = h.aside.isOn(d.now())
 		if out.Problem == "" {
-			out.Problem = h.trouble
+			out.Problem = cmp.Or(h.aside.problem(d.now()), h.trouble)
 		}
 		if out.Problem == "" && h.class == annex.Critical && h.unknown != "" {
 			out.Problem = "its pressure is not known, so that it stops no eviction" // the warning says why
@@ -291,7 +297,10 @@ func (d *Daemon) sentences(h *held, e data.Explanation, is control.Context) []st
 	}
 	now := d.now()
 	what := "It sleeps, and last worked "
-	if e.Awake {
+	switch {
+	case h.what.frozen:
+		what = "It is frozen, so that nothing is fetched for it, and last worked "
+	case e.Awake:
 		what = "It runs since "
 	}
 	all = append(all, fmt.Sprintf("%s%v ago; %d MiB are in memory and %d MiB in swap; its share is %d MiB.",
@@ -300,7 +309,7 @@ func (d *Daemon) sentences(h *held, e data.Explanation, is control.Context) []st
 		all = append(all, fmt.Sprintf("Managed, %d MiB would be in memory and %d MiB in swap: in mode observe nothing moves.", would.ResidentBytes>>20, would.ExtendedBytes>>20))
 	}
 	switch {
-	case e.Awake:
+	case e.Awake, h.what.frozen:
 	case e.Expected:
 		all = append(all, fmt.Sprintf("It is expected to wake in %v, between %v and %v.", roughly(e.Next.Likely, now), roughly(e.Next.Earliest, now), roughly(e.Next.Latest, now)))
 	default:
@@ -309,9 +318,11 @@ func (d *Daemon) sentences(h *held, e data.Explanation, is control.Context) []st
 	if e.RecordBytes > 0 {
 		all = append(all, fmt.Sprintf("What it touches when it wakes is known: %d MiB.", e.RecordBytes>>20))
 	}
-	for what, text := range map[string]string{"Its pressure is not known: ": h.unknown, "Trouble: ": h.trouble} {
-		if text != "" {
-			all = append(all, what+text)
+	for _, is := range []struct{ what, text string }{
+		{"Calls for it hang: ", h.aside.problem(now)}, {"Its pressure is not known: ", h.unknown}, {"Trouble: ", h.trouble},
+	} {
+		if is.text != "" {
+			all = append(all, is.what+is.text)
 		}
 	}
 	return all

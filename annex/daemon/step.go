@@ -97,6 +97,7 @@ func (d *Daemon) pressure(now annex.Moment) {
 		}
 	}
 	if all {
+		d.lookAtDoing(now)
 		d.calmAt = now.After(calmLook)
 	}
 	d.brake()
@@ -142,7 +143,7 @@ func (d *Daemon) brake() {
 		return
 	}
 	d.braked.why, d.braked.since = why, time.Now()
-	if d.movers.evicting > 0 && d.braked.from == 0 {
+	if d.movers.turn != nil && d.braked.from == 0 {
 		d.braked.from = d.now()
 		if d.parts.Alarm != nil && d.parts.Alarm.Over() {
 			d.braked.from = min(d.braked.from, d.parts.Alarm.Since()) // this goroutine may hear of it late
@@ -248,22 +249,27 @@ func (d *Daemon) request(r annex.Request, now annex.Moment) {
 	d.movers.take(r)
 }
 
+// stopTook notes how long a stop took that is heeded now, though the pressure may be over.
+func (d *Daemon) stopTook(now annex.Moment) {
+	if d.movers.turn == nil && d.braked.from != 0 {
+		d.braked.worst, d.braked.from = max(d.braked.worst, now.Since(d.braked.from)), 0
+	}
+}
+
 // done hands on what became of a request.
 func (d *Daemon) done(r annex.Result) {
 	_, moved := d.movers.under[r.Number]
 	if moved {
 		d.movers.over(r)
-		if d.movers.evicting == 0 && d.braked.from != 0 {
-			// Though the pressure may be over: it is how long the stop took that counts.
-			d.braked.worst, d.braked.from = max(d.braked.worst, r.Ended.Since(d.braked.from)), 0
-		}
-		if h := d.held[r.ID]; h != nil && h.class != annex.Elastic && d.movers.evicting == 0 {
+		d.stopTook(r.Ended)
+		if h := d.held[r.ID]; h != nil && h.class != annex.Elastic && !d.movers.leaves(r.ID) {
 			d.look() // it can be protected now
 		}
 	}
 	why := d.asked[r.Number]
 	delete(d.asked, r.Number)
 	d.parts.Data.Done(r)
+	d.hangs(r)
 	d.planAt = 0
 	h := d.held[r.ID]
 	if h == nil {

@@ -31,6 +31,7 @@ type activity struct {
 	count      int           // activations so far
 	beganAt    annex.Moment  // the last one
 	interval   time.Duration // between the beginnings of the last two
+	isBroken   bool          // the time since the last one is no such interval
 	typicalCPU time.Duration // that an activation uses, recent ones counting most
 
 	probeCount int // wakes that were no activation
@@ -79,9 +80,10 @@ func (a *activity) begin(probePages int) (early []annex.Fault) {
 	if n := len(a.early) - probePages; n >= 0 {
 		began = max(began, a.early[n].At)
 	}
-	if a.beganAt != 0 {
+	if a.beganAt != 0 && !a.isBroken {
 		a.interval = began.Since(a.beganAt)
 	}
+	a.isBroken = false
 	a.state, a.beganAt = active, began
 	a.count++
 	early, a.early = a.early, nil
@@ -109,6 +111,9 @@ func (a *activity) sleep(at annex.Moment, cpu time.Duration) (was wake, early []
 	a.probeCount++
 	return healthProbe, early
 }
+
+// interrupted notes that the context stood still, which is no sleep of its own.
+func (a *activity) interrupted() { a.isBroken, a.lastBrief, a.briefInterval = true, 0, 0 }
 
 // brief notes brief work: when the next is to be expected.
 func (a *activity) brief(at annex.Moment) {
@@ -150,6 +155,7 @@ func (m *Manager) wake(c *context, at annex.Moment) {
 	if c.activity.isAwake() {
 		return
 	}
+	c.still.isFrozen = false // which is reported later
 	early := c.activity.wake(at, m.policy.ProbeTime)
 	c.record.isWrong = false
 	m.take(c, early)

@@ -26,6 +26,7 @@ type context struct {
 	unmapped unmappedPages
 	account  account
 	pressure gauge
+	still    still
 
 	share       int          // of memory, in pages
 	pausedUntil annex.Moment // nothing is asked until then: the last request came to nothing

@@ -15,7 +15,7 @@ type told struct {
 	began, ended          []annex.Moment
 	touched               []annex.Fault
 	brought, mapped, left int
-	lost                  int
+	lost, interrupted     int
 	forgot                []annex.Space
 	gone                  []annex.Run
 }
@@ -30,6 +30,7 @@ func (t *told) Left(r []annex.Run)                    { t.left += annex.Count(r)
 func (t *told) Gone(r []annex.Run)                    { t.gone = append(t.gone, r...) }
 func (t *told) Forget(s annex.Space)                  { t.forgot = append(t.forgot, s) }
 func (t *told) Lost()                                 { t.lost++ }
+func (t *told) Interrupted()                          { t.interrupted++ }
 func (t *told) Size() int64                           { return 0 }
 func (t *told) Brought(r []annex.Run, _ annex.Moment) { t.brought += annex.Count(r) }
 func (t *told) Next(now annex.Moment) (predict.Forecast, bool) {

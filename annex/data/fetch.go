@@ -62,7 +62,7 @@ func (m *Manager) expect() {
 	}
 	for _, c := range m.contexts {
 		f := &c.fetch
-		if c.activity.state == active || f.plan != nil || !c.managed() {
+		if c.activity.state == active || f.plan != nil || !c.managed() || c.isStill(m.now) {
 			continue
 		}
 		if f.isOffered {
@@ -159,7 +159,7 @@ func (m *Manager) fill() {
 	var best *context
 	for _, c := range m.contexts {
 		away := c.pages.count().recordAway
-		if c.activity.state == active || c.fetch.plan != nil || !c.managed() || away == 0 || away > spare {
+		if c.activity.state == active || c.fetch.plan != nil || !c.managed() || c.isStill(m.now) || away == 0 || away > spare {
 			continue
 		}
 		m.foretell(c)
@@ -185,6 +185,7 @@ func (m *Manager) brings() []*context {
 		case f.plan == nil || !c.managed():
 		case f.plan.by != 0 && m.now > f.plan.by:
 			f.plan = nil // too late
+		case m.now < c.still.asideUntil:
 		case f.plan.onlySpare && m.isEvicting: // the room is gone
 			f.plan = nil
 			if f.isOffered {
@@ -240,7 +241,7 @@ func (m *Manager) fetchRecord(c *context, isHeld bool, hanging int) (requests []
 	case f.plan.onlySpare:
 		keepFree = p.high()
 	}
-	for f.plan != nil && f.requests < pieces && m.now >= c.pausedUntil {
+	for f.plan != nil && f.requests < pieces && !c.isPaused(m.now) {
 		n := min(p.Piece, max(m.ready()-keepFree, regardless-m.coming), p.MostComing+hanging-m.coming, c.room(p))
 		if n <= 0 {
 			break
@@ -310,7 +311,7 @@ func (m *Manager) drain() (requests []annex.Request, next annex.Moment) {
 		}
 		left = true
 		n := min(m.ready()-p.low(), p.MostComing-m.coming, c.room(p))
-		if n <= 0 || isHeld || m.now < c.pausedUntil {
+		if n <= 0 || isHeld || c.isPaused(m.now) {
 			continue
 		}
 		var g collect

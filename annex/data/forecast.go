@@ -27,14 +27,18 @@ func (m *Manager) foretell(c *context) {
 	}
 	e.askedAt = m.now
 	e.Forecast, e.isKnown = c.predictor.Next(m.now)
+	e.isKnown = e.isKnown && !c.still.isFrozen
 }
 
-// wakes is when a sleeping context is likely to wake. It is the first of these that is known:
+// wakes is when a sleeping context is likely to wake; one that is frozen, never. It is the first of these that is known:
 //
 //   - what its predictor expects, or its next brief work where that comes before;
 //   - as long after its last activation as that was after the one before;
 //   - as far from now as it has slept already.
 func (m *Manager) wakes(c *context) annex.Moment {
+	if c.still.isFrozen {
+		return never
+	}
 	m.foretell(c)
 	at, isBrief := c.activity.nextBrief(m.now)
 	switch {

@@ -74,6 +74,9 @@ func (m *Manager) isAwaited(c *context) bool { return m.now < c.fetch.keepUntil 
 
 // isEarly tells that the record would have to come back before its leaving had paid.
 func (m *Manager) isEarly(c *context) bool {
+	if c.still.isFrozen {
+		return false
+	}
 	sleeps := c.activity.idle(m.now)
 	if c.expected.isKnown {
 		sleeps = c.expected.Earliest.Since(m.now)

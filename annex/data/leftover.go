@@ -65,7 +65,6 @@ func (m *Manager) release(c *context, pages int) annex.Request {
 func (m *Manager) released(u *request, r annex.Result) {
 	c := u.context
 	freed := min(max(r.Freed, 0), u.unmapped)
-	m.leaving -= u.unmapped
 	m.memory.changed(r.Ended, freed)
 	c.unmapped.isReleasing, c.unmapped.pages = false, 0 // the next look says what is left
 	c.account.history.came(u.decision, freed, r.Err)

@@ -46,7 +46,7 @@ func (m *Manager) Drain(on bool) {
 // isWarm tells whether pages of a context may leave: it is known for long enough, and media do
 // not fail with it.
 func (m *Manager) isWarm(c *context) bool {
-	return c.managed() && m.now >= c.info.At.After(m.policy.WarmUp) && m.now >= c.pausedUntil
+	return c.managed() && m.now >= c.info.At.After(m.policy.WarmUp) && !c.isPaused(m.now)
 }
 
 // Lost reports that observations were lost: that a page was not seen to be used says nothing
@@ -69,7 +69,7 @@ func (m *Manager) ready() int     { return m.memory.pages() - m.coming }
 // is none of the others' business.
 func (m *Manager) hanging() (pages int) {
 	for _, u := range m.underWay {
-		if u.op != annex.Evict && m.now > u.asked.After(hangs) {
+		if u.op != annex.Evict && !u.isUncounted && m.now > u.asked.After(hangs) {
 			pages += u.pages
 		}
 	}
@@ -94,7 +94,11 @@ func (m *Manager) next() annex.Moment {
 		if !c.managed() {
 			continue
 		}
+		if c.still.asideUntil > m.now {
+			at = min(at, c.still.asideUntil)
+		}
 		switch {
+		case c.isStill(m.now):
 		case c.activity.state == active || c.fetch.plan != nil:
 		case c.fetch.isOffered && c.fetch.unused < mostUnused:
 			at = min(at, max(c.fetch.keepUntil, m.now.After(retry)))

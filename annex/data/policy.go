@@ -152,6 +152,7 @@ type Predictor interface {
 	Gone(runs []annex.Run)
 	Forget(s annex.Space)
 	Lost()
+	Interrupted()
 	Size() int64
 }
 

@@ -16,7 +16,9 @@ type request struct {
 	asked   annex.Moment
 	// unmapped is how many pages it is to free that it does not name.
 	unmapped int
-	decision uint64 // the number of the decision that it is part of
+	// isUncounted tells that it counts as leaving or coming no more.
+	isUncounted bool
+	decision    uint64 // the number of the decision that it is part of
 	// back are pages of an eviction that left and were missed before its result was reported:
 	// that it moved them is no longer so.
 	back map[pageOf]bool
@@ -85,15 +87,17 @@ func (m *Manager) Done(r annex.Result) {
 		return
 	}
 	delete(m.underWay, r.Number)
+	hung := asked.isUncounted
+	m.uncount(asked)
 	if asked.unmapped > 0 {
 		m.released(asked, r)
 		return
 	}
-	if asked.op == annex.Evict {
-		m.leaving -= asked.pages
+	switch {
+	case hung: // says nothing of what moving takes
+	case asked.op == annex.Evict:
 		m.evictCost.saw(r)
-	} else {
-		m.coming -= asked.pages
+	default:
 		m.fetchCost.saw(r)
 	}
 	moved := asked.context.done(asked, r)

@@ -53,9 +53,11 @@ func printExplanation(out io.Writer, e control.Explanation) {
 	for _, s := range e.Sentences {
 		terminal.Fprintln(out, s)
 	}
-	terminal.Fprintf(out, "woke %s for work; waited for %s\n", times(c.Activity.Activations), plural(c.Activity.DemandPages, "page"))
-	if c.Activity.Probes > 0 {
-		terminal.Fprintf(out, "woke %s more, which was taken for health probes: it used less CPU time than activity.probe_cpu, and fewer pages than activity.probe_pages\n", times(c.Activity.Probes))
+	if a := c.Activity; a != nil {
+		terminal.Fprintf(out, "woke %s for work; waited for %s\n", times(a.Activations), plural(a.DemandPages, "page"))
+		if a.Probes > 0 {
+			terminal.Fprintf(out, "woke %s more, which was taken for health probes: it used less CPU time than activity.probe_cpu, and fewer pages than activity.probe_pages\n", times(a.Probes))
+		}
 	}
 	if len(c.Predictors) > 0 {
 		terminal.Fprintf(out, "\n%-10s %9s %7s %6s %7s  %s\n", "PREDICTOR", "PRECISION", "RECALL", "LEAD", "TOLD", "STATE")

@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"errors"
+	"time"
+
+	"tare/annex"
+	"tare/container"
+	"tare/kernel/cgroup"
+)
+
+// doing is what control groups tell that a container does.
+type doing struct {
+	frozen bool
+	// idle is a critical container that used no CPU time worth the name between two looks. That of
+	// others is told by the monitor.
+	idle bool
+	cpu  time.Duration
+	at   annex.Moment // of that; 0 is that it is not known
+}
+
+// idleShare is the share of a CPU below which a critical container is idle: that of
+// [tare/annex/monitor.Options.Murmur].
+const idleShare = 0.0025
+
+// lookAtDoing asks what all containers do.
+func (d *Daemon) lookAtDoing(now annex.Moment) {
+	for _, id := range d.ids() {
+		h := d.held[id]
+		if d.parts.Frozen != nil {
+			frozen, err := d.parts.Frozen(h.container)
+			h.what.frozen = frozen && err == nil
+			d.parts.Data.Frozen(id, h.what.frozen)
+		}
+		if d.parts.CPU == nil || h.class != annex.Critical {
+			continue
+		}
+		cpu, err := d.parts.CPU(h.container)
+		if err != nil {
+			h.what.idle, h.what.at = false, 0
+			continue
+		}
+		if took := now.Since(h.what.at); h.what.at != 0 && took > 0 {
+			h.what.idle = float64(cpu-h.what.cpu) < idleShare*float64(took)
+		}
+		h.what.cpu, h.what.at = cpu, now
+	}
+}
+
+// groups are the control groups of containers in all hierarchies.
+type groups struct{ layout cgroup.Layout }
+
+// of finds a container's by the path of the one that is known, or by its first process in those
+// hierarchies in which its engine calls it otherwise.
+func (g groups) of(c container.Container) cgroup.Group {
+	var own cgroup.Group
+	path, known := pathIn(g.layout, c.Cgroup)
+	for _, h := range g.layout.Hierarchies {
+		if h.Version == 1 && !h.Has("freezer") && !h.Has("cpuacct") {
+			continue
+		}
+		at := cgroup.Group{Places: []cgroup.Place{{Hierarchy: h, Path: path}}}
+		if known && at.Exists() {
+			own.Places = append(own.Places, at.Places[0])
+			continue
+		}
+		if c.PID <= 0 {
+			continue
+		}
+		members, _, _ := g.layout.Of(c.PID) // of one that has ended nothing is known
+		for _, p := range members.Places {
+			if p.Mount == h.Mount && p.Path != "/" && p.Path != h.Root {
+				own.Places = append(own.Places, p)
+			}
+		}
+	}
+	return own
+}
+
+func (g groups) frozen(c container.Container) (bool, error) { return g.of(c).Frozen() }
+
+// cpu is the CPU time that a container has used.
+func (g groups) cpu(c container.Container) (time.Duration, error) {
+	of := g.of(c)
+	if len(of.Places) == 0 {
+		return 0, errors.New("it has no control group of its own")
+	}
+	use, err := of.Use()
+	return use.CPU, err
+}
