@@ -68,6 +68,28 @@ func TestEmptyFileIsTheDefault(t *testing.T) {
 	}
 }
 
+// As editors of Windows write a file.
+func TestByteOrderMark(t *testing.T) {
+	c := parse(t, "\xef\xbb\xbfmode = \"manage\"\r\n\r\n[[rule]]\r\nclass = \"elastic\"\r\nname = \"web-*\"\r\n")
+	if c.Mode != config.Manage || len(c.Rules) != 1 || c.Rules[0].Name != "web-*" {
+		t.Errorf("%+v", c)
+	}
+	_, err := config.Parse("f", []byte("\xef\xbb\xbf\r\nmood = 1\r\n"))
+	if err == nil || !strings.HasPrefix(err.Error(), "f:2: mood") {
+		t.Error(err)
+	}
+}
+
+// A backslash of a name is written twice, since it escapes in a pattern, and in "..." four times.
+func TestEscapedNames(t *testing.T) {
+	for _, text := range []string{`'/a/b\\x2dc.service'`, `"/a/b\\\\x2dc.service"`} {
+		c := parse(t, "[[rule]]\nclass = \"elastic\"\ncgroup = "+text)
+		if len(c.Rules) != 1 || !strings.Contains(c.Rules[0].Cgroup, `b\\x2dc`) {
+			t.Errorf("%s: %+v", text, c.Rules)
+		}
+	}
+}
+
 func TestExampleIsTheDefault(t *testing.T) {
 	if d := cmp.Diff(config.Default(), parse(t, config.Example())); d != "" {
 		t.Error(d)
@@ -154,6 +176,15 @@ func TestRefuses(t *testing.T) {
 		{"version = 2", []string{`^f:1: version: is the number 2: this annex reads version 1$`}},
 		{"\n\nmood = 1", []string{`^f:3: mood: is no key: did you mean mode\?$`}},
 		{"zebra = 1", []string{`^f:1: zebra: is no key: there are activity, cold, `}},
+		{"[memory]\nheadroom = \"64MiB\"\nmode = \"manage\"", []string{`^f:3: memory.mode: is no key of memory: it stands above all tables$`}},
+		{"[scan]\nversion = 1", []string{`^f:2: scan.version: is no key of scan: it stands above all tables$`}},
+		{"headroom = \"64MiB\"", []string{`^f:1: headroom: is no key: it stands below \[memory\]$`}},
+		{"[scan]\ncritical = true", []string{`is no key of scan: it stands below \[pressure\] or below \[protect\]$`}},
+		{"class = \"elastic\"", []string{`^f:1: class: is no key: it stands below \[\[rule\]\]$`}},
+		{"[[rule]]\narea = \"/s\"\nclass = \"elastic\"\nname = \"a\"", []string{`^f:2: rule\[0\].area: is no key of rule\[0\]: it stands below \[\[tier\]\]$`}},
+		{"[[rule]]\nname = \"a\\.b\"", []string{`^f:2: .*in "..." a backslash stands for itself only where it is written twice; in '...' it always does$`}},
+		{"[[rule]]\nclass = \"elastic\"\ncgroup = \"/system.slice/a\\x2db.service\"", []string{`^f:3: rule\[0\].cgroup: has \\x in "...", .*'a\\\\x2db'$`}},
+		{"m\x00o\x00d\x00e\x00", []string{`^f: the file holds bytes of zero, as UTF-16 does: save it as UTF-8$`}},
 		{"[memori]\n", []string{`^f:1: memori: is no key: did you mean memory\?$`}},
 		{"memory = 5", []string{`^f:1: memory: is the number 5: want a table, begun by a line \[memory\]$`}},
 		{"[memory]\n\n  headroom = \"512KiB\"", []string{`^f:3: memory.headroom: is 512KiB: want 1MiB to 1TiB$`}},

@@ -7,14 +7,15 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// lines tells on which line each key of a document stands: "memory.headroom",
+// lines tells on which line each key of a document stands, and which of them are texts in "..." with
+// a \x: "memory.headroom",
 // "rule[1].class", and "rule[1]" of the line that begins it. Of a document that is no TOML it
 // tells up to where that shows.
 //
 // The package below promises less of this interface than of its others: it is asked for
 // nothing but lines, and a key of which it tells none is reported without.
-func lines(data []byte) map[string]int {
-	at := map[string]int{}
+func lines(data []byte) (at map[string]int, hex []string) {
+	at = map[string]int{}
 	listed := map[string]int{} // how many tables of that name have begun
 	var prefix string
 	var p unstable.Parser
@@ -45,6 +46,11 @@ func lines(data []byte) map[string]int {
 	value = func(key string, line int, n *unstable.Node) {
 		note(key, line)
 		switch n.Kind {
+		case unstable.String:
+			from, to := int(n.Raw.Offset), int(n.Raw.Offset+n.Raw.Length)
+			if raw := bytes.ReplaceAll(data[min(from, len(data)):min(to, len(data))], []byte(`\\`), nil); bytes.HasPrefix(raw, []byte(`"`)) && bytes.Contains(raw, []byte(`\x`)) {
+				hex = append(hex, key)
+			}
 		case unstable.InlineTable:
 			for children := n.Children(); children.Next(); {
 				name, on := below(key, children.Node().Key())
@@ -74,5 +80,5 @@ func lines(data []byte) map[string]int {
 			value(name, line, e.Value())
 		}
 	}
-	return at
+	return at, hex
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -99,6 +100,11 @@ func Parse(name string, data []byte) (Config, error) {
 		r.problem("", "the file is larger than 1MiB: this is no configuration")
 		return Config{}, r.err()
 	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // as editors of Windows begin a file
+	if bytes.IndexByte(data, 0) >= 0 {
+		r.problem("", "the file holds bytes of zero, as UTF-16 does: save it as UTF-8")
+		return Config{}, r.err()
+	}
 	var document map[string]any
 	if err := toml.Unmarshal(data, &document); err != nil {
 		p := Problem{What: strings.TrimPrefix(err.Error(), "toml: ")}
@@ -107,11 +113,21 @@ func Parse(name string, data []byte) (Config, error) {
 			p.Line, _ = at.Position()
 			p.Key = strings.Join(at.Key(), ".")
 		}
+		if strings.Contains(p.What, "escape") {
+			p.What += `: in "..." a backslash stands for itself only where it is written twice; in '...' it always does`
+			return Config{}, &Invalid{File: name, Problems: []Problem{p}}
+		}
 		p.What += ": mend what stands there as TOML (texts in quotes, one key a line)"
 		return Config{}, &Invalid{File: name, Problems: []Problem{p}}
 	}
-	r.lines = lines(data)
+	var hex []string
+	r.lines, hex = lines(data)
 	r.document(document)
+	for _, key := range hex {
+		if strings.HasSuffix(key, ".cgroup") && !r.told(key) {
+			r.problem(key, `has \x in "...", which TOML reads as another character: for a name such as systemd's a\x2db want it in '...' and with the backslash twice, 'a\\x2db'`)
+		}
+	}
 	r.check()
 	if err := r.err(); err != nil {
 		return Config{}, err
@@ -265,13 +281,44 @@ func (r *reader) unknown(prefix, name string, known []string) {
 	if prefix != "" {
 		what += " of " + prefix
 	}
-	if len(near) == 1 {
+	if homes := homesOf(name); len(homes) > 0 {
+		what += ": it stands " + strings.Join(homes, " or ")
+	} else if len(near) == 1 {
 		what += fmt.Sprintf(": did you mean %s?", near[0])
 	} else {
 		slices.Sort(known)
 		what += ": there are " + strings.Join(known, ", ")
 	}
 	r.problems = append(r.problems, Problem{Line: r.line(join(prefix, name)), Key: join(prefix, printable(name)), What: what})
+}
+
+// homesOf says where a key stands.
+func homesOf(name string) (homes []string) {
+	const above = "above all tables"
+	if name == versionKey {
+		return []string{above}
+	}
+	add := func(known, table string) {
+		if known == name {
+			homes = append(homes, table)
+		}
+	}
+	for _, s := range sections {
+		table := above
+		if s.name != "" {
+			table = "below [" + s.name + "]"
+		}
+		for _, k := range s.keys {
+			add(k.name, table)
+		}
+	}
+	for _, k := range ruleKeys {
+		add(k.name, "below [["+ruleTable+"]]")
+	}
+	for _, k := range tierKeys {
+		add(k.name, "below [["+tierTable+"]]")
+	}
+	return homes
 }
 
 // printable is a name as it can stand in a line of its own.
