@@ -68,6 +68,7 @@ type flags struct {
 	systemd              notifier
 	path                 string
 	check, once, recover bool
+	strict               bool
 }
 
 // Command is the command line, for what is made from it.
@@ -95,7 +96,8 @@ comes back as programs touch it.`,
 		},
 	}
 	root.Flags().StringVar(&f.path, "config", config.Path, "configuration file")
-	root.Flags().BoolVar(&f.check, "check", false, "check the configuration, print what would be managed, and end")
+	root.Flags().BoolVar(&f.check, "check", false, "check the configuration, print what would be managed, and end: warnings alone are no failure")
+	root.Flags().BoolVar(&f.strict, "strict", false, "with --check: fail where there is a warning, with exit code 1")
 	root.Flags().BoolVar(&f.recover, "recover", false, "put back settings that a killed annexd left changed, and end")
 	root.Flags().BoolVar(&f.once, "once", false, "look and decide once, as with mode observe, print what would be done, and end")
 	return root
@@ -128,6 +130,9 @@ func (f *flags) tell(line string) { terminal.Fprintln(f.err, "annexd:", terminal
 func (f *flags) run(ctx context.Context) error {
 	if f.check && f.once || f.check && f.recover || f.once && f.recover {
 		return command.UsageError("--check, --once and --recover: want one of them")
+	}
+	if f.strict && !f.check {
+		return command.UsageError("--strict says how --check ends: want both")
 	}
 	// Before the configuration is read, which root alone may be able to.
 	if !f.check && os.Geteuid() != 0 {
@@ -343,8 +348,21 @@ func (f *flags) show(ctx context.Context, c config.Config) error {
 	}
 	notes = append(notes, clear...)
 	for _, n := range notes {
-		f.tell(n)
+		f.tell("warning: " + n)
 	}
+	return f.warned(len(notes))
+}
+
+// warned ends a check that had some warnings: as nginx -t and promtool check do, with success unless
+// they are to count.
+func (f *flags) warned(n int) error {
+	switch {
+	case n == 0:
+		return nil
+	case f.strict:
+		return fmt.Errorf("the configuration is valid, and there are warnings (%d), which fail by --strict", n)
+	}
+	f.tell(fmt.Sprintf("the configuration is valid; the warnings (%d) are no failure (exit code 0): with --strict they are", n))
 	return nil
 }
 

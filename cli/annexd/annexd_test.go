@@ -190,6 +190,28 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Warnings are said to be no failure, but for --strict.
+func TestWarningsOfACheck(t *testing.T) {
+	path := write(t, "[[rule]]\nclass = \"elastic\"\nname = \"there-is-none-of-that-name\"\n")
+	for _, c := range []struct {
+		args []string
+		code int
+		last string
+	}{
+		{nil, command.Success, "are no failure (exit code 0): with --strict they are"},
+		{[]string{"--strict"}, command.Failure, "which fail by --strict"},
+	} {
+		code, _, stderr := annexd(t, append([]string{"--check", "--config", path}, c.args...)...)
+		lines := strings.Split(strings.TrimSpace(stderr), "\n")
+		if code != c.code || len(lines) < 2 || !strings.HasSuffix(lines[len(lines)-1], c.last) || !strings.HasPrefix(lines[0], "annexd: warning: ") {
+			t.Errorf("%v: code %d, %s", c.args, code, stderr)
+		}
+	}
+	if code, _, stderr := annexd(t, "--strict", "--config", path); code != command.Usage || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("without --check: code %d, %s", code, stderr)
+	}
+}
+
 // standing is a daemon that begins after some looks.
 type standing struct {
 	looks int
