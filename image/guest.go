@@ -30,6 +30,9 @@ const (
 	GuestKernel GuestPart = "guest-kernel"
 	// GuestTools are the OCI runtimes, with the libraries that they need.
 	GuestTools GuestPart = "guest-tools"
+	// GuestDebian is the distribution as people run it: systemd, engines and two kernels. Tests
+	// alone boot it.
+	GuestDebian GuestPart = "guest-debian"
 )
 
 // Where the kernel's recipe puts things.

@@ -21,7 +21,7 @@ func TestGuestPartsAreNoWorkloads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []GuestPart{GuestKernel, GuestTools} {
+	for _, part := range []GuestPart{GuestKernel, GuestTools, GuestDebian} {
 		if slices.Contains(s.Recipes(), string(part)) {
 			t.Errorf("%s is offered as a recipe", part)
 		}

@@ -50,7 +50,7 @@ var recipes = []recipe{
 
 // toolRecipes are those that are no workload's: other recipes use them, or virtual
 // machines ([Store.Guest]).
-var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, javaCompilerRecipe, mpiCompilerRecipe, openMPICompilerRecipe, guestKernelRecipe, guestToolsRecipe}
+var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, javaCompilerRecipe, mpiCompilerRecipe, openMPICompilerRecipe, guestKernelRecipe, guestToolsRecipe, guestDebianRecipe}
 
 // Recipes lists the names of the recipes that the store can build.
 func (s *Store) Recipes() []string {

@@ -95,24 +95,30 @@ func startOn(t *testing.T, cpus int, boot guest.Boot, order guest.Order, disks .
 		t.Fatal(err)
 	}
 	tell(cmd, word)
-	cmd.Stdout, cmd.Stderr = m.console.File, m.console.File
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() { m.ended <- cmd.Wait(); close(done) }()
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		<-done
-		if t.Failed() {
-			t.Logf("console:\n%s", m.console.String())
-		}
-	})
+	m.run(cmd)
 	if order.Channel != "" {
 		m.conn = accept()
 		t.Cleanup(func() { _ = m.conn.Close() })
 	}
 	return m
+}
+
+// run starts the emulator, which ends with the test at the latest.
+func (m *machine) run(cmd *exec.Cmd) {
+	m.t.Helper()
+	cmd.Stdout, cmd.Stderr = m.console.File, m.console.File
+	if err := cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { m.ended <- cmd.Wait(); close(done) }()
+	m.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-done
+		if m.t.Failed() {
+			m.t.Logf("console:\n%s", m.console.String())
+		}
+	})
 }
 
 // programDisk makes a disk of what is below root, to start a machine with, and gives its
