@@ -17,6 +17,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 
@@ -144,10 +145,24 @@ func (n Needs) Refusal(doing string, err error) error {
 		return n.Missing("the kernel refuses to "+doing+" BPF programs", "run as root, or with CAP_BPF and CAP_PERFMON; under lockdown=confidentiality nothing helps")
 	case errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, btf.ErrNotFound):
 		return n.Missing(fmt.Sprintf("the kernel cannot %s the BPF programs (%s)", doing, text), "Linux "+n.Linux+" or later, with CONFIG_DEBUG_INFO_BTF")
+	// A verifier calls what came after it invalid, and has no other word for that.
+	case errors.As(err, &verifier) && n.tooOld():
+		return n.Missing(fmt.Sprintf("the kernel is too old to %s the BPF programs (%s)", doing, text), "Linux "+n.Linux+" or later")
 	case errors.As(err, &verifier):
 		return fmt.Errorf("%s the BPF programs: the kernel's verifier: %w", doing, err)
 	}
 	return fmt.Errorf("%s the BPF programs: %s", doing, text)
+}
+
+// tooOld tells whether the kernel comes before the first version that has all that programs need.
+// It explains a refusal and never makes one: distributions give older kernels newer abilities.
+func (n Needs) tooOld() bool {
+	var major, minor uint32
+	if _, err := fmt.Sscanf(n.Linux, "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	version, err := features.LinuxVersionCode()
+	return err == nil && version < major<<16|minor<<8
 }
 
 // Offers tells whether the kernel offers programs a function of its own.

@@ -36,6 +36,18 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// What an older kernel's verifier does not know is the kernel's lack.
+func TestRefusalByAnOlderVerifier(t *testing.T) {
+	refused := fmt.Errorf("program on_switch: %w", &ebpf.VerifierError{Cause: syscall.EINVAL, Log: []string{"BPF_STX uses reserved fields"}})
+	for linux, old := range map[string]bool{"4.1": false, "250.1": true, "": false} {
+		var missing *probe.Missing
+		err := Needs{Probe: "probe of a test", Linux: linux}.Refusal("load", refused)
+		if errors.As(err, &missing) != old || !strings.Contains(err.Error(), "reserved fields") {
+			t.Errorf("by programs for Linux %q: %v", linux, err)
+		}
+	}
+}
+
 func TestCheckNamesATypeThatTheKernelHasNot(t *testing.T) {
 	n := needs
 	if _, err := n.Check(); err != nil {

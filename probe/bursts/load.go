@@ -10,7 +10,7 @@ import (
 	"tare/probe/bpf"
 )
 
-var needs = bpf.Needs{Probe: "accounting of CPU bursts", Linux: "5.11"}
+var needs = bpf.Needs{Probe: "accounting of CPU bursts", Linux: "5.12"} // atomic operations that fetch
 
 // load loads the programs named, with what set makes of their maps and
 // variables. All maps are there, whatever programs are.

@@ -33,7 +33,7 @@ func WriteInitrd(name, busybox, script string, files map[string]string) (err err
 	a.file("init", 0o755, int64(len(script)), strings.NewReader(script))
 	for to, from := range files {
 		directory(filepath.Dir(to))
-		a.copy(to, from, 0o644)
+		a.copy(to, from, 0o755)
 	}
 	return a.end()
 }
