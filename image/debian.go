@@ -13,25 +13,30 @@ var guestDebianRecipe = recipe{
 	name: string(GuestDebian),
 	packages: []string{
 		"linux-image-cloud-amd64", "linux-image-6.12-cloud-amd64",
-		"systemd-sysv", "dbus", "udev", "kmod", "base-files", "base-passwd", "passwd", "bash", "dash", "grep", "sed", "coreutils",
+		"systemd-sysv", "dbus", "udev", "kmod", "base-files", "base-passwd", "passwd",
+		"bash", "dash", "grep", "sed", "coreutils",
 		"mount", "util-linux", "procps", "iproute2", "iptables",
-		"runc", "crun", "containerd", "docker.io", "podman", "rootlesskit", "uidmap", "slirp4netns",
+		"apparmor", "runc", "crun", "containerd", "docker.io", "podman", "rootlesskit", "uidmap", "slirp4netns",
 	},
 	programs: []string{
 		"/boot/vmlinuz-*",
-		"/usr/lib/systemd/systemd*", "/usr/bin/systemctl", "/usr/bin/journalctl", "/usr/bin/systemd-*", "/usr/bin/busctl", "/usr/bin/udevadm",
-		"/usr/bin/dbus-daemon", "/usr/bin/kmod", "/usr/bin/bash", "/usr/bin/dash", "/usr/bin/grep", "/usr/bin/sed", "/usr/bin/mount", "/usr/bin/umount",
-		"/usr/bin/ps", "/usr/sbin/sysctl", "/usr/bin/ip", "/usr/sbin/xtables-nft-multi", "/usr/sbin/mkswap", "/usr/sbin/swapon", "/usr/bin/nsenter",
-		"/usr/sbin/runc", "/usr/bin/crun", "/usr/bin/containerd*", "/usr/sbin/dockerd", "/usr/bin/docker*", "/usr/bin/podman", "/usr/bin/conmon",
-		"/usr/bin/rootlesskit", "/usr/bin/newuidmap", "/usr/bin/slirp4netns",
+		"/usr/lib/systemd/systemd*", "/usr/bin/systemctl", "/usr/bin/journalctl", "/usr/bin/systemd-*",
+		"/usr/bin/busctl", "/usr/bin/udevadm", "/usr/bin/dbus-daemon", "/usr/bin/kmod", "/usr/bin/bash",
+		"/usr/bin/dash", "/usr/bin/grep", "/usr/bin/sed",
+		"/usr/bin/mount", "/usr/bin/umount", "/usr/bin/ps", "/usr/bin/cp", "/usr/sbin/apparmor_parser", "/usr/sbin/sysctl", "/usr/bin/ip",
+		"/usr/sbin/xtables-nft-multi", "/usr/sbin/mkswap", "/usr/sbin/swapon", "/usr/bin/nsenter",
+		"/usr/sbin/runc", "/usr/bin/crun", "/usr/bin/containerd*", "/usr/sbin/dockerd", "/usr/bin/docker*",
+		"/usr/bin/podman", "/usr/bin/conmon", "/usr/bin/rootlesskit", "/usr/bin/newuidmap", "/usr/bin/slirp4netns",
 	},
 	// The bus's configuration, podman's, and its network.
 	keep: []string{
 		"dbus-system-bus-common", "netbase", "containernetworking-plugins", "libgcc-s1",
 		"golang-github-containers-common", "golang-github-containers-image",
 	},
-	links: map[string]string{"usr/sbin/iptables": "xtables-nft-multi", "usr/sbin/ip6tables": "xtables-nft-multi"},
-	add:   func(ctx context.Context, b *build) error { return b.layDebian(ctx) },
+	links: map[string]string{
+		"usr/sbin/iptables": "xtables-nft-multi", "usr/sbin/ip6tables": "xtables-nft-multi",
+	},
+	add: func(ctx context.Context, b *build) error { return b.layDebian(ctx) },
 	sources: func() ([]byte, error) {
 		return []byte(debianAccounts + debianGroups + debianRanges), nil
 	},
@@ -41,7 +46,7 @@ var guestDebianRecipe = recipe{
 const (
 	debianAccounts = "messagebus:x:100:100::/nonexistent:/usr/sbin/nologin\n" +
 		"systemd-network:x:998:998::/:/usr/sbin/nologin\n" +
-		"person:x:1000:1000::/home/person:/bin/bash\n" +
+		"person:x:1000:1000::/var/lib/person:/bin/bash\n" +
 		"dockremap:x:101:101::/nonexistent:/usr/sbin/nologin\n"
 	debianGroups = "messagebus:x:100:\nsystemd-network:x:998:\nsystemd-journal:x:999:\ndocker:x:102:\nperson:x:1000:\n" +
 		"dockremap:x:101:\nkvm:x:103:\nrender:x:104:\nsgx:x:105:\ninput:x:106:\n"
@@ -69,12 +74,12 @@ func (b *build) layDebian(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, dir := range []string{"root", "home/person"} {
+	for _, dir := range []string{"root", "var/lib/person"} {
 		if err := os.MkdirAll(filepath.Join(b.root, dir), 0o755); err != nil {
 			return err
 		}
 	}
-	if err := os.Chown(filepath.Join(b.root, "home/person"), 1000, 1000); err != nil {
+	if err := os.Chown(filepath.Join(b.root, "var/lib/person"), 1000, 1000); err != nil {
 		return err
 	}
 	kernels, err := filepath.Glob(filepath.Join(b.root, "usr/lib/modules/*"))

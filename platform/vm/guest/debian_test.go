@@ -1,12 +1,14 @@
 package guest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,9 +25,7 @@ import (
 
 // debian is a guest to boot.
 type debian struct {
-	kernel string   // begins its release: "6.1."
-	words  []string // for its kernel's command line
-	memory string   // in MiB; empty is 1536
+	kernel string // begins its release: "6.1."
 	// run is a shell script, which systemd starts when the system is up. programs is the
 	// directory that it lies in, at programsAt in the guest.
 	run      string
@@ -75,18 +75,14 @@ func (d debian) boot(t *testing.T, bound time.Duration) string {
 		t.Fatal(err)
 	}
 	programs, _ := programDisk(t, d.programs)
-	memory := d.memory
-	if memory == "" {
-		memory = "1536"
-	}
-	words := append([]string{"console=ttyS0", "quiet", "panic=-1", "systemd.run=" + programsAt + "/run", "systemd.show_status=0"}, d.words...)
+	words := "console=ttyS0 quiet panic=-1 systemd.show_status=0 systemd.run=" + programsAt + "/run"
 	m := &machine{t: t, console: newConsole(t), ended: make(chan error, 1)}
 	cmd := exec.Command(emulator,
-		"-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", memory, "-display", "none", "-nodefaults", "-no-reboot",
+		"-M", "q35", "-accel", "tcg", "-cpu", "max", "-m", "1536", "-display", "none", "-nodefaults", "-no-reboot",
 		"-serial", "stdio", "-device", "virtio-rng-pci", "-kernel", kernel, "-initrd", initrd,
 		"-drive", "if=none,format=raw,id=root,file="+disk, "-device", "virtio-blk-pci,drive=root",
 		"-drive", "if=none,format=raw,id=programs,readonly=on,file="+programs[1], "-device", "virtio-blk-pci,drive=programs",
-		"-append", strings.Join(words, " "))
+		"-append", words)
 	m.run(cmd)
 	m.end(bound)
 	return m.console.String()
@@ -138,7 +134,8 @@ func writableDisk(t *testing.T, root, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("mkfs.ext4", "-q", "-F", "-d", root, "-E", "root_owner=0:0", path).CombinedOutput(); err != nil {
+	out, err := exec.Command("mkfs.ext4", "-q", "-F", "-d", root, "-E", "root_owner=0:0", path).CombinedOutput()
+	if err != nil {
 		t.Fatalf("mkfs.ext4: %v\n%s", err, out)
 	}
 }
@@ -155,22 +152,147 @@ func onlyOne(t *testing.T, pattern string) string {
 // kernels are the packaged ones, each by how its release begins.
 var kernels = []string{"6.1.", "6.12."}
 
-// Each kernel boots into systemd, with all controllers of version 2 and nothing failed.
-func TestDebianBoots(t *testing.T) {
+// inDebianVariable tells this test's program that it runs in such a guest.
+const inDebianVariable = "TARE_TEST_IN_DEBIAN"
+
+// inDebian is what runs there, in this order.
+var inDebian = []struct {
+	name string
+	do   func(*testing.T)
+}{
+	{"systemd", isDebian},
+	{"objects", TestEachObjectLoads},
+	{"doctor", doctorInDebian},
+	{"weigh", weighInDebian},
+	{"annexd", annexdUnderSystemd},
+}
+
+// Each kernel boots into systemd, and all of inDebian holds there.
+func TestDebian(t *testing.T) {
+	if os.Getenv(inDebianVariable) != "" {
+		for _, one := range inDebian {
+			t.Run(one.name, one.do)
+		}
+		return
+	}
 	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
-			d := debian{kernel: kernel, programs: t.TempDir(), run: "cat /proc/1/comm; stat -f -c %T /sys/fs/cgroup; uname -r; " +
-				"cat /sys/fs/cgroup/cgroup.controllers /sys/kernel/mm/lru_gen/enabled; systemctl --failed --no-legend; echo done\n"}
-			said := d.boot(t, bound)
-			for _, want := range []string{"systemd", "cgroup2fs", "memory", "done"} {
-				if !slices.Contains(strings.Fields(said), want) {
-					t.Errorf("it does not say %q:\n%s", want, said)
-				}
+			d := debian{kernel: kernel, programs: t.TempDir()}
+			suites := []suite{{pkg: "platform/vm/guest", brief: "^TestDebian$"}}
+			d.lay(t, suites)
+			said := d.boot(t, 45*time.Minute)
+			for _, s := range suites {
+				t.Run(s.pkg, func(t *testing.T) { judge(t, s.pkg, said) })
 			}
-			if strings.Contains(said, "failed") {
-				t.Errorf("a unit has failed:\n%s", said)
-			}
-			t.Log(said)
 		})
+	}
+}
+
+// lay lays out what is copied into a guest, and what runs there.
+func (d *debian) lay(t *testing.T, suites []suite) {
+	t.Helper()
+	buildPrograms(t, d.programs)
+	script := "export " + inDebianVariable + "=1 TARE_TEST_OWN_KERNEL=1 HOME=/root " +
+		wholeVariable + "=" + os.Getenv(wholeVariable) +
+		" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:" + programsAt + "/bin\n"
+	for _, s := range suites {
+		buildTests(t, s.pkg, filepath.Join(d.programs, s.pkg))
+		script += fmt.Sprintf("cd %s/%s; echo '%s%s'; ./test -test.v -test.timeout 30m -test.run '%s'; echo '%s' $?\n",
+			programsAt, s.pkg, begins, s.pkg, s.brief, ends)
+	}
+	d.run = script
+}
+
+// buildPrograms lays out what is copied into a guest.
+func buildPrograms(t *testing.T, dir string) {
+	t.Helper()
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", dir+"/", "tare/cmd/...")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build.Args, err, out)
+	}
+	install(t, "/proc/self/exe", filepath.Join(dir, "test"))
+	for _, sub := range []string{"bin", "rootfs/bin"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		install(t, staticBusybox(t), filepath.Join(dir, sub, "busybox"))
+	}
+	if err := os.Symlink("busybox", filepath.Join(dir, "rootfs/bin/sh")); err != nil {
+		t.Fatal(err)
+	}
+	install(t, "../../../contrib/annexd.service", filepath.Join(dir, "annexd.service"))
+}
+
+// isDebian holds that the guest is what it is meant to be.
+func isDebian(t *testing.T) {
+	for _, c := range []struct{ of, want string }{
+		{"cat /proc/1/comm", "systemd"},
+		{"stat -f -c %T /sys/fs/cgroup", "cgroup2fs"},
+		{"systemctl --failed --no-legend", ""},
+	} {
+		out, err := exec.Command("sh", "-c", c.of).Output()
+		if got := strings.TrimSpace(string(out)); err != nil || got != c.want {
+			t.Errorf("%s says %q, %v, want %q", c.of, got, err, c.want)
+		}
+	}
+	controllers, err := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+	if err != nil || !slices.Contains(strings.Fields(string(controllers)), "memory") {
+		t.Errorf("controllers of version 2: %s, %v", controllers, err)
+	}
+}
+
+// tareInDebian runs tare in the guest.
+func tareInDebian(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, programsAt+"/tare", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("tare %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+func doctorInDebian(t *testing.T) {
+	said := tareInDebian(t, "doctor", "--quick")
+	for _, want := range []string{`bare +yes`, `cgroup +yes`, `oci:runc +yes`, `oci:crun +yes`,
+		`cgroup controllers +yes +v2: .*memory`, `PSI +yes`, `BPF +yes`} {
+		if !regexp.MustCompile(`(?m)^ +` + want).MatchString(said) {
+			t.Errorf("doctor does not say %q:\n%s", want, said)
+		}
+	}
+}
+
+// A weighing takes its groups beside systemd's, and leaves none.
+func weighInDebian(t *testing.T) {
+	groups := func() string {
+		var all []string
+		found, err := filepath.Glob("/sys/fs/cgroup/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range found {
+			if info, err := os.Stat(name); err == nil && info.IsDir() {
+				all = append(all, name)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	before := groups()
+	said := tareInDebian(t, "weigh", "--platform", "bare,cgroup,oci:runc,oci:crun", "--quick", "--yes",
+		"--rootfs", programsAt+"/rootfs", "--", "/bin/sh", "-c", "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done")
+	for _, want := range []string{"bare", "cgroup", "oci:runc", "oci:crun"} {
+		if !regexp.MustCompile(`(?m)^` + want + ` +[0-9.]+`).MatchString(said) {
+			t.Errorf("it measured no %s:\n%s", want, said)
+		}
+	}
+	if after := groups(); after != before {
+		t.Errorf("the groups are %s, and were %s", after, before)
+	}
+	for _, dir := range []string{"/var/lib/tare/trials", "/var/lib/tare/ledger"} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s holds %v, %v", dir, left, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package guest_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -21,6 +22,10 @@ import (
 func TestMain(m *testing.M) {
 	guest.Main()
 	bare.Reexec()
+	if os.Getenv(holdVariable) != "" {
+		fmt.Fprintln(os.Stderr, hold())
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

@@ -16,6 +16,9 @@ import (
 	"tare/platform/vm/guest"
 )
 
+// wholeVariable asks for what takes minutes more in machines.
+const wholeVariable = "TARE_TEST_GUEST"
+
 // The guest runs control groups of version 2 alone, which a host with version 1 beside
 // it cannot: there the packages that know both run their own tests. With TARE_TEST_GUEST,
 // of any value, the platforms do all of theirs too, which takes minutes more: without it
@@ -26,7 +29,7 @@ func TestPackagesInGuest(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go on PATH")
 	}
-	whole := os.Getenv("TARE_TEST_GUEST") != ""
+	whole := os.Getenv(wholeVariable) != ""
 	// By how many CPUs their machine has.
 	suites := map[int][]suite{}
 	for _, s := range inGuest {
@@ -110,16 +113,7 @@ func programs(t *testing.T, suites []suite) (disk [2]string, device string) {
 	var script strings.Builder
 	fmt.Fprintf(&script, "busybox mount -t overlay -o lowerdir=%s/bin:/usr/bin none /usr/bin\n", guest.RunDirectory)
 	for _, s := range suites {
-		dir := filepath.Join(root, s.pkg)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		build := exec.Command("go", "test", "-c", "-o", filepath.Join(dir, "test"), "tare/"+s.pkg)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", build.Args, err, out)
-		}
-		surround(t, s.pkg, dir)
+		buildTests(t, s.pkg, filepath.Join(root, s.pkg))
 		fmt.Fprintf(&script, "cd %s/%s; echo '%s%s'; ./test -test.v -test.timeout 20m -test.run '%s'; echo '%s' $?\n",
 			guest.RunDirectory, s.pkg, begins, s.pkg, s.brief, ends)
 	}
@@ -127,6 +121,20 @@ func programs(t *testing.T, suites []suite) (disk [2]string, device string) {
 		t.Fatal(err)
 	}
 	return programDisk(t, root)
+}
+
+// buildTests makes a package's tests a program in a directory, with what they read beside it.
+func buildTests(t *testing.T, pkg, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "test", "-c", "-o", filepath.Join(dir, "test"), "tare/"+pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build.Args, err, out)
+	}
+	surround(t, pkg, dir)
 }
 
 // surround lays beside a package's tests what they read of its directory, and makes of each C
