@@ -334,7 +334,7 @@ func TestDrawingsAreAccessible(t *testing.T) {
 		t.Errorf("%d of %d drawings have a title", titled, images)
 	}
 	figures := strings.Count(page, "<figure")
-	tables := strings.Count(page, "<summary>The figures</summary>") + strings.Count(page, "legend-of")-strings.Count(page, ".legend-of")
+	tables := strings.Count(page, "<summary>The figures</summary>") + strings.Count(page, "legend-of") - strings.Count(page, ".legend-of")
 	if figures == 0 || figures != tables {
 		t.Errorf("%d drawings have %d tables of their figures", figures, tables)
 	}
