@@ -68,7 +68,7 @@ test-all: setup build ## what make test leaves out for time: every package's tes
 SOAK ?= 20m
 
 .PHONY: soak
-soak: setup build ## kills and churn for SOAK (20m) each: tare killed at random moments, with nothing left
+soak: setup build ## tare and annexd killed at random moments, and annexd beside containers that come and go; SOAK (20m) each
 	TARE_SOAK=$(SOAK) $(GO) test -p 1 -count 1 -timeout 0 -v -run Soak ./cli ./annex/daemon
 
 .PHONY: setup

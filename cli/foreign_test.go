@@ -59,6 +59,9 @@ func TestForeignTextIsEscaped(t *testing.T) {
 			{"__complete", "show", ""}, {"__complete", "pages", name},
 		} {
 			_, out, errOut := tare(t, home, args...)
+			if args[0] == "__complete" { // a shell reads it, and takes what follows a tab for a remark
+				out = strings.ReplaceAll(out, "\t", " ")
+			}
 			if err := errors.Join(obeyed(out), obeyed(errOut)); err != nil {
 				t.Errorf("%q: %v", args, err)
 			}

@@ -293,48 +293,9 @@ cgroup = %q
 // changed, no group keeps a limit or a protection that it did not have, and the next daemon
 // finds what had left.
 func TestKilled(t *testing.T) {
-	box := realGroup(t, 88<<20)
-	swaptest.File(t, "daemon", 160<<20)
-	place, _ := box.For("memory")
-	settings, protection := []string{"memory.limit_in_bytes", "memory.swappiness"}, "memory.swappiness"
-	if place.Version == 2 {
-		settings, protection = []string{"memory.high", "memory.low"}, "memory.low"
-	}
-	var asks []func() string
-	var knobs []string
-	for _, name := range []string{"critical", "program0", "program1", "program2"} {
-		g := box.Child(name)
-		if err := g.Create("memory"); err != nil {
-			t.Fatal(err)
-		}
-		size := 20 << 20
-		if name == "critical" {
-			size = 8 << 20
-		}
-		asks = append(asks, hold(t, g, size))
-		place, _ := g.For("memory")
-		for _, name := range settings {
-			knobs = append(knobs, place.File(name))
-		}
-		if name == "critical" {
-			protection = place.File(protection)
-		}
-	}
-	before, unprotected := contents(t, knobs), contents(t, []string{protection})
-	dir := t.TempDir()
-	path, socket := filepath.Join(dir, "annex.toml"), filepath.Join(dir, "annex.sock")
-	text := managing(dir, place.Path, "")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	whole := func(t *testing.T) {
-		t.Helper()
-		for n, ask := range asks {
-			if answer := ask(); answer != "whole" {
-				t.Errorf("program %d: %s", n, answer)
-			}
-		}
-	}
+	d := defend(t)
+	dir, path, socket, text, protection := d.dir, d.path, d.socket, d.text, d.protection
+	unprotected := contents(t, []string{protection})
 	for _, c := range []struct {
 		state string
 		reach func(*testing.T, running)
@@ -349,7 +310,7 @@ func TestKilled(t *testing.T) {
 				t.Errorf("%s is %s, as without a daemon", protection, unprotected)
 			}
 			for _, c := range s.Contexts {
-				if critical := c.Name == place.Path+"/critical"; critical != (c.Class == annex.Critical) || critical && c.Moved.EvictedBytes != 0 {
+				if critical := c.Name == d.box+"/critical"; critical != (c.Class == annex.Critical) || critical && c.Moved.EvictedBytes != 0 {
 					t.Errorf("%s is %s, and %d bytes of it left", c.Name, c.Class, c.Moved.EvictedBytes)
 				}
 			}
@@ -414,15 +375,8 @@ func TestKilled(t *testing.T) {
 			p := start(t, path, socket)
 			c.reach(t, p)
 			p.end(syscall.SIGKILL)
-			// The guard process puts limits and protection back as soon as the daemon is gone.
-			deadline := time.Now().Add(10 * time.Second)
-			for contents(t, knobs) != before {
-				if time.Now().After(deadline) {
-					t.Fatalf("%s hold %s, want %s", knobs, contents(t, knobs), before)
-				}
-				time.Sleep(time.Millisecond)
-			}
-			whole(t)
+			d.restored(t)
+			d.whole(t)
 		})
 	}
 	// The next one adopts, is not joined by another, and ends in order.
@@ -454,7 +408,7 @@ func TestKilled(t *testing.T) {
 			continue
 		}
 		late := time.AfterFunc(time.Minute, func() { _ = third.Process.Kill() })
-		if err := third.Wait(); err == nil || !strings.Contains(third.said.String(), "another annexd defends the memory of "+place.Path) {
+		if err := third.Wait(); err == nil || !strings.Contains(third.said.String(), "another annexd defends the memory of "+d.box) {
 			t.Errorf("with directories of its own: %v, it says: %s", err, third.said)
 		}
 		late.Stop()
@@ -463,10 +417,81 @@ func TestKilled(t *testing.T) {
 	if _, err := os.Lstat(claimsOf(path)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its claim is left: %v", err)
 	}
-	if contents(t, knobs) != before {
-		t.Errorf("%s hold %s, want %s", knobs, contents(t, knobs), before)
+	if contents(t, d.knobs) != d.before {
+		t.Errorf("%s hold %s, want %s", d.knobs, contents(t, d.knobs), d.before)
 	}
-	whole(t)
+	d.whole(t)
+}
+
+// defended is a box whose memory does not hold its programs, and the configuration of a
+// daemon that manages it: one program is critical, three are elastic.
+type defended struct {
+	box                     string // its path
+	dir, path, socket, text string // the configuration is text, at path
+	asks                    []func() string
+	knobs                   []string // settings of groups that a daemon changes
+	before                  string   // what they hold without one
+	protection              string   // the one that protects the critical program
+}
+
+func defend(t *testing.T) *defended {
+	t.Helper()
+	box := realGroup(t, 88<<20)
+	swaptest.File(t, "daemon", 160<<20)
+	place, _ := box.For("memory")
+	d := &defended{box: place.Path, dir: t.TempDir()}
+	settings, protection := []string{"memory.limit_in_bytes", "memory.swappiness"}, "memory.swappiness"
+	if place.Version == 2 {
+		settings, protection = []string{"memory.high", "memory.low"}, "memory.low"
+	}
+	for _, name := range []string{"critical", "program0", "program1", "program2"} {
+		g := box.Child(name)
+		if err := g.Create("memory"); err != nil {
+			t.Fatal(err)
+		}
+		size := 20 << 20
+		if name == "critical" {
+			size = 8 << 20
+		}
+		d.asks = append(d.asks, hold(t, g, size))
+		place, _ := g.For("memory")
+		for _, name := range settings {
+			d.knobs = append(d.knobs, place.File(name))
+		}
+		if name == "critical" {
+			d.protection = place.File(protection)
+		}
+	}
+	d.before = contents(t, d.knobs)
+	d.path, d.socket = filepath.Join(d.dir, "annex.toml"), filepath.Join(d.dir, "annex.sock")
+	d.text = managing(d.dir, d.box, "")
+	if err := os.WriteFile(d.path, []byte(d.text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// whole checks every byte of the programs.
+func (d *defended) whole(t *testing.T) {
+	t.Helper()
+	for n, ask := range d.asks {
+		if answer := ask(); answer != "whole" {
+			t.Errorf("program %d: %s", n, answer)
+		}
+	}
+}
+
+// restored waits until the guard process has put limits and protection back, which it does
+// as soon as the daemon is gone.
+func (d *defended) restored(t *testing.T) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for contents(t, d.knobs) != d.before {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s hold %s, want %s", d.knobs, contents(t, d.knobs), d.before)
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // The kernel itself tells of pressure on a critical container: its own limit is half of what

@@ -3,10 +3,12 @@ package docker
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"tare/kernel/accounting"
 	"tare/kernel/cgroup"
@@ -137,13 +139,23 @@ func (p *Platform) leave(i *instance) {
 }
 
 // removeParent removes our parent cgroup; where other programs live in it, the
-// kernel refuses, rightly. (systemd removes its empty slices itself.)
+// kernel refuses, rightly. With systemd's driver it is a slice, which stays as a unit when
+// it is empty: systemd stops it once its group is gone, so that nothing in it can be ended.
 func removeParent() {
 	layout, err := cgroup.Host()
 	if err != nil {
 		return
 	}
-	for _, place := range layout.At(platform.CgroupParent).Places {
-		_ = os.Remove(place.Dir())
+	remove := func(path string) (gone bool) {
+		for _, place := range layout.At(path).Places {
+			gone = os.Remove(place.Dir()) == nil || gone
+		}
+		return gone
+	}
+	remove(platform.CgroupParent)
+	if slice := platform.CgroupParent + ".slice"; remove(slice) {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = exec.CommandContext(ctx, "systemctl", "stop", strings.TrimPrefix(slice, "/")).Run()
 	}
 }
