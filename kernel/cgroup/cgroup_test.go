@@ -213,6 +213,9 @@ func TestBoundsOfBandwidth(t *testing.T) {
 		t.Skip("no hierarchy has the cpu controller")
 	}
 	group := own(t, Layout{[]Hierarchy{h}})
+	if err := group.Create("cpu"); err != nil { // version 2 hands it down
+		t.Fatal(err)
+	}
 	for b, accepted := range map[Bandwidth]bool{
 		{Quota: LeastQuota, Period: GreatestPeriod}:                    true,
 		{Quota: 20 * time.Second, Period: 100 * time.Millisecond}:      true,
