@@ -704,7 +704,11 @@ func (r *runner) left() time.Duration {
 // of it, and at least overrunLeast. What a budget plans fits into it, and what hangs does not.
 func Overrun(budget time.Duration) time.Duration { return max(budget/4, overrunLeast) }
 
-const overrunLeast = 30 * time.Second
+const (
+	overrunLeast = 30 * time.Second
+	// slowLaunch is what each condition of a first round may take beyond what was expected.
+	slowLaunch = 10 * time.Second
+)
 
 // OutOfBudget says that a run was cut short because something of it did not end.
 type OutOfBudget struct{ Budget, Overrun time.Duration }
@@ -720,7 +724,7 @@ func (d Design) bounded(ctx context.Context) (context.Context, context.CancelFun
 		return context.WithCancel(ctx)
 	}
 	limit := max(d.Plan.Budget, 2*d.Pass())
-	limit += Overrun(limit)
+	limit += max(Overrun(limit), slowLaunch*time.Duration(len(d.conditions())))
 	return context.WithTimeoutCause(ctx, limit, &OutOfBudget{d.Plan.Budget, limit - d.Plan.Budget})
 }
 

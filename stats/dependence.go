@@ -31,7 +31,7 @@ func SerialDependence(series []float64) (Dependence, bool) {
 	}
 	rank := ranks(series)
 	_, sd := meanSD(rank)
-	if sd == 0 {
+	if sd == 0 || mostlyTied(rank) {
 		return Dependence{}, false
 	}
 	var successive float64
@@ -42,4 +42,17 @@ func SerialDependence(series []float64) (Dependence, bool) {
 	shape := 5*n*(n+1)*(n-1)*(n-1)/(2*(n-2)*(5*n*n-2*n-9)) - 0.5
 	d.P = distuv.Beta{Alpha: shape, Beta: shape}.CDF(math.Min(1, d.Ratio/4))
 	return d, true
+}
+
+// mostlyTied tells that more than half of the ranks are of one value: the distribution that
+// [SerialDependence] uses does not hold there.
+func mostlyTied(rank []float64) bool {
+	times := map[float64]int{}
+	for _, r := range rank {
+		times[r]++
+		if 2*times[r] > len(rank) {
+			return true
+		}
+	}
+	return false
 }

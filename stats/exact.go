@@ -26,6 +26,9 @@ func Exact(base, treatment []float64) bool {
 // has no ratio.
 func ExactRatio(base, treatment []float64, level float64) Estimate {
 	n := min(len(base), len(treatment))
+	if bound := 2 / math.Pow(4, float64(n)); bound > 1-level {
+		return undefined(n, level, MethodExact, "%d equal values show no difference at the level %.4f", n, level)
+	}
 	if !(base[0] > 0) || !(treatment[0] > 0) {
 		return undefined(n, level, MethodExact, "no ratio: a value is not positive")
 	}

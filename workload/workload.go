@@ -140,13 +140,13 @@ type Metric struct {
 	Figure Figure `json:"figure,omitempty"`
 }
 
-// notCounted are units of what varies from one time to the next, or is rounded: times and
-// rates, shares, and amounts in prefixed units.
-var notCounted = regexp.MustCompile(`^(?:(?:s|ms|us|µs|ns|sec|seconds|nanoseconds|min|h)(?:/.*)?|.*/s|.*/sec|%|ratio|of .*|[kKMGT]i?B.*)$`)
+// counts are units of whole things, of which a program may have the same number each time,
+// also for each operation ("allocs/op").
+var counts = regexp.MustCompile(`^(?:B|bytes|allocs|allocations|instructions|cycles|faults|page-faults|syscalls|requests|errors|events|calls|objects|pages|lines)(?:/op)?$`)
 
 // Counted tells whether a metric is in whole things, such as allocations, instructions or
-// bytes, of which a program may have the same number each time.
-func (m Metric) Counted() bool { return !notCounted.MatchString(m.Unit) }
+// bytes. Of a unit that is unknown it does not: equal figures may be rounded ones.
+func (m Metric) Counted() bool { return m.Count || counts.MatchString(m.Unit) }
 
 // Exit is how a batch program ended.
 type Exit struct {

@@ -349,8 +349,11 @@ func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, byt
 		if err != nil || accounted && after-before > max(worth, asked/8) {
 			return err
 		}
-		if err := spares(g, place, cache, asked); err != nil {
-			return err
+		// A kernel that knows no swappiness here takes page cache first, whatever is asked.
+		if plain := int(b.swappiness.Load()) == len(swappinesses)-1; !plain {
+			if err := spares(g, place, cache, asked); err != nil {
+				return err
+			}
 		}
 		left, err := g.UnmappedMemory()
 		if err != nil {

@@ -189,7 +189,10 @@ func Open(o Options) (_ *Monitor, err error) {
 		return nil, err
 	}
 	m.another = func() (pagetable.Taker, error) {
-		taker, _, err := openTaker(o.Plain)
+		taker, lacks, err := openTaker(o.Plain)
+		if err == nil && lacks != nil && len(m.lacks) == 0 { // a lack that is new passes
+			return nil, errors.Join(lacks, taker.Close())
+		}
 		return taker, err
 	}
 	taker, lacks, err := openTaker(o.Plain)

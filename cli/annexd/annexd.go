@@ -307,6 +307,8 @@ func (f *flags) reloads(ctx context.Context, h *daemon.Host, hangups <-chan os.S
 			if err != nil {
 				f.kept(err)
 				f.systemd.tell(doing("the configuration in force stays: " + err.Error()))
+			} else {
+				f.systemd.tell(doing("the configuration was read again"))
 			}
 			f.systemd.tell(ready)
 			if len(restart) > 0 {

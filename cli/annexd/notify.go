@@ -55,6 +55,7 @@ func (n notifier) tell(states ...string) {
 		return
 	}
 	defer c.Close()
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second)) // where systemd does not read
 	_, _ = c.Write([]byte(strings.Join(states, "\n")))
 }
 

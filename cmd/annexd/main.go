@@ -3,6 +3,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"tare/annex/guard"
 	"tare/cli/annexd"
@@ -12,5 +13,7 @@ func main() {
 	if code, ours := guard.Main(os.Args); ours {
 		os.Exit(code)
 	}
+	// It dies by a signal, and not with an exit status that would keep systemd from starting it again.
+	debug.SetTraceback("crash")
 	os.Exit(annexd.Main(os.Args))
 }

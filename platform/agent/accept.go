@@ -101,7 +101,10 @@ func (d *door) enter(conn net.Conn) *caller {
 	}
 	var out *caller
 	if of[c.peer] > d.bounds.perPeer || len(d.callers) > d.bounds.handshakes {
-		at := slices.IndexFunc(d.callers, func(other *caller) bool { return other.peer == from })
+		at := 0 // the oldest of all, where no peer has more than one
+		if of[from] > 1 {
+			at = slices.IndexFunc(d.callers, func(other *caller) bool { return other.peer == from })
+		}
 		out = d.callers[at]
 		out.away = true
 		d.callers = slices.Delete(d.callers, at, at+1)

@@ -83,7 +83,8 @@ func multiplex() *yamux.Config {
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	config := multiplex()
 	config.ConnectionWriteTimeout = s.pace.or(pace{aliveInterval, aliveBound}).bound
-	session, err := yamux.Server(conn, config)
+	heard := &listened{ReadWriteCloser: conn}
+	session, err := yamux.Server(heard, config)
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
@@ -92,9 +93,9 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	if s.Patience > 0 {
 		silent := time.AfterFunc(s.Patience, func() { _ = session.Close() })
 		defer silent.Stop()
-		v.meet = sync.OnceFunc(func() { silent.Stop(); go s.watchClient(session, &v.dead) })
+		v.meet = sync.OnceFunc(func() { silent.Stop(); go s.watchClient(session, heard, &v.dead) })
 	} else {
-		v.meet = sync.OnceFunc(func() { go s.watchClient(session, &v.dead) })
+		v.meet = sync.OnceFunc(func() { go s.watchClient(session, heard, &v.dead) })
 	}
 	web := &http.Server{
 		Handler:           v.handler(),
@@ -136,8 +137,9 @@ func (p pace) or(ordinary pace) pace {
 
 // watchClient ends the session of a client that is dead: by its stream alone, one that was
 // stopped, or whose host has vanished behind ssh, would keep its programs and the host for
-// ever. One unanswered asking is not enough, since this host may have been suspended itself.
-func (s *Server) watchClient(session *yamux.Session, dead *atomic.Bool) {
+// ever. One unanswered asking is not enough, since this host may have been suspended itself. On a
+// slow link an answer waits behind what the client sends: whatever arrives counts.
+func (s *Server) watchClient(session *yamux.Session, heard *listened, dead *atomic.Bool) {
 	if s.Dependent {
 		return
 	}
@@ -149,7 +151,8 @@ func (s *Server) watchClient(session *yamux.Session, dead *atomic.Bool) {
 			return
 		case <-every.C:
 		}
-		if missed++; pinged(session) {
+		before := heard.bytes.Load()
+		if missed++; pinged(session) || heard.bytes.Load() != before {
 			missed = 0
 		}
 	}
@@ -157,6 +160,18 @@ func (s *Server) watchClient(session *yamux.Session, dead *atomic.Bool) {
 		dead.Store(true)
 		_ = session.Close()
 	}
+}
+
+// listened counts what arrives.
+type listened struct {
+	io.ReadWriteCloser
+	bytes atomic.Int64
+}
+
+func (l *listened) Read(p []byte) (int, error) {
+	n, err := l.ReadWriteCloser.Read(p)
+	l.bytes.Add(int64(n))
+	return n, err
 }
 
 func pinged(session *yamux.Session) bool {

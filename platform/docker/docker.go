@@ -215,7 +215,7 @@ func (p *Platform) engine(ctx context.Context) (*system.Info, error) {
 	if info != nil {
 		return info, nil
 	}
-	err := p.introduce(ctx, "ask the engine about itself", func(ctx context.Context) error {
+	err := p.introduce(ctx, "ask the engine whether it answers", func(ctx context.Context) error {
 		ping, err := p.client.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 		if errdefs.IsInvalidArgument(err) && ping.APIVersion != "" {
 			return &platform.Missing{
@@ -223,6 +223,12 @@ func (p *Platform) engine(ctx context.Context) (*system.Info, error) {
 				Mend: "update it to Docker Engine 19.03 or podman 3.0",
 			}
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = p.call(ctx, "ask the engine about itself", func(ctx context.Context) error {
 		answer, err := p.client.Info(ctx, client.InfoOptions{})
 		if err == nil {
 			info = &answer.Info

@@ -265,7 +265,7 @@ func TestDependentRepetitions(t *testing.T) {
 	}
 	pooled := [2]string{"pooled.csv", odd(t, "pooled.csv")}
 	why, _ := unjudged(t, opt, pooled)
-	for _, want := range []string{"dependent repetitions: each of the 300 values of seconds of csv@", "--block", "--ignore", "--mean"} {
+	for _, want := range []string{"dependent repetitions: the 300 values of seconds of csv@", "--block", "--ignore", "--mean"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("%q does not say %q", why, want)
 		}

@@ -110,6 +110,9 @@ func (a *arrangement) dependent() string {
 	var all []series
 	for _, c := range a.conditions {
 		for _, m := range c.Metrics {
+			if m.Counted() { // most are equal, and the test is of what varies
+				continue
+			}
 			values := c.values(m.Name)
 			if test, ok := stats.SerialDependence(values); ok {
 				all = append(all, series{c.ID, m.Name, len(values), test})
@@ -129,8 +132,7 @@ func (a *arrangement) dependent() string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"dependent repetitions: each of the %d values of %s of %s is like the one before it (rank von Neumann ratio %.2f, p = %.1g). "+
-			"They are samples of fewer runs. Name the factor that counts independent runs by --block, leave the samples' own number out by --ignore, and give --mean; "+
+		"dependent repetitions: the %d values of %s of %s follow one another too closely to be independent runs (rank von Neumann ratio %.2f, p = %.1g). Name the factor that counts independent runs by --block, leave the samples' own number out by --ignore, and give --mean; "+
 			"without such a factor, measure again: each run of the program in a file of its own, and --name '{block}-*'",
 		worst.n, worst.metric, worst.of, worst.test.Ratio, worst.test.P)
 }

@@ -45,16 +45,16 @@ func (w *Watched) Answer() string {
 		return fmt.Sprintf("%s slept for most of %v. Its threads wanted a CPU for %v, and waited for one for %s of that time.",
 			name, kit.Short(r.Span), kit.Short(r.Wait.Sum+r.CPUTime), w.waited())
 	case off.Seconds() < nearly*(off+r.CPUTime).Seconds():
-		return fmt.Sprintf("Nothing kept %s from running: its threads ran for %s of their time.", name, percent(r.CPUTime, off+r.CPUTime)) + waitedForWork(idle)
+		return fmt.Sprintf("%s was hardly kept from running: its threads ran for %s of their time.", name, percent(r.CPUTime, off+r.CPUTime)) + waitedForWork(idle)
 	case r.Wait.Sum > blocked:
 		waited := fmt.Sprintf("Its threads waited for a CPU for %s of the time in which they wanted one (%v in all).", w.waited(), kit.Short(r.Wait.Sum))
 		switch {
 		case throttled(r):
-			return fmt.Sprintf("%s was held back mostly by its own CPU quota: it %s. %s", name, throttledText(r), waited)
+			return fmt.Sprintf("%s was held back mostly by its own CPU quota: it %s. %s", name, throttledText(r), waited) + waitedForWork(idle)
 		case r.Throttling.Throttled > 0:
-			return fmt.Sprintf("%s was held back mostly by other threads and its own CPU quota: it %s. %s", name, throttledText(r), waited)
+			return fmt.Sprintf("%s was held back mostly by other threads and its own CPU quota: it %s. %s", name, throttledText(r), waited) + waitedForWork(idle)
 		}
-		return fmt.Sprintf("%s was held back mostly by other threads. %s", name, waited)
+		return fmt.Sprintf("%s was held back mostly by other threads. %s", name, waited) + waitedForWork(idle)
 	}
 	text := fmt.Sprintf("%s was mostly blocked: for %s of its threads' time", name, percent(blocked, off+r.CPUTime))
 	if all, sum := obstacles(r.Off); blocked > 0 && len(all) > 0 && all[0].cause != work {
@@ -72,7 +72,7 @@ func waitedForWork(idle time.Duration) string {
 	if idle == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Besides, they waited for work for %v in all, which delays none.", kit.Short(idle))
+	return fmt.Sprintf(" Besides, they waited in accept, poll, select or sleep for %v in all: for work, or for another program's answer.", kit.Short(idle))
 }
 
 // waited is the share of the time in which threads wanted a CPU that they had none.

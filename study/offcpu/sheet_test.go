@@ -76,8 +76,8 @@ func TestAnswer(t *testing.T) {
 		of   *Watched
 		says []string
 	}{
-		"blocked":                    {web(), []string{"web was mostly blocked: for 47.6 %", "chiefly on the disk: pread64 (100 % of that)", "waited for a CPU for 9.09 %", "waited for work for 17s in all"}},
-		"waits for work alone":       {with(func(r *causes.Reading) { r.Off, r.Wait = r.Off[:1], distribution(1, ms) }), []string{"Nothing kept web from running: its threads ran for 99.9 %", "waited for work for 18s"}},
+		"blocked":                    {web(), []string{"web was mostly blocked: for 47.6 %", "chiefly on the disk: pread64 (100 % of that)", "waited for a CPU for 9.09 %", "waited in accept, poll, select or sleep for 17s in all"}},
+		"waits for work alone":       {with(func(r *causes.Reading) { r.Off, r.Wait = r.Off[:1], distribution(1, ms) }), []string{"web was hardly kept from running: its threads ran for 99.9 %", "waited in accept, poll, select or sleep for 18s"}},
 		"a service without requests": {with(func(r *causes.Reading) { r.Off, r.Wait, r.CPUTime = r.Off[:1], distribution(9, ms), 9*ms }), []string{"web slept for most of 10s"}},
 		"without stacks":             {with(func(r *causes.Reading) { r.Off = nil }), []string{"web was mostly blocked: for 94.2 % of its threads' time. Its"}},
 		"blocked, with a quota":      {with(func(r *causes.Reading) { r.Throttling = causes.Throttling{Periods: 100, Throttled: 3, Time: 10 * ms} }), []string{"mostly blocked", "throttled in 3 of 100 periods, for 10ms"}},
@@ -94,7 +94,7 @@ func TestAnswer(t *testing.T) {
 			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
 			r.Throttling = causes.Throttling{Periods: 48, Throttled: 39, Time: 900 * ms}
 		}), []string{"web was held back mostly by its own CPU quota", "throttled in 39 of 48 periods"}},
-		"unhindered": {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1, ms) }), []string{"Nothing kept web from running", "99.9 %"}},
+		"unhindered": {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1, ms) }), []string{"web was hardly kept from running", "99.9 %"}},
 		"asleep": {with(func(r *causes.Reading) {
 			r.CPUTime, r.Blocked, r.Wait = ms/10, distribution(0, 0), distribution(3, ms)
 		}), []string{"web slept for most of 10s", "wanted a CPU for 3.1ms", "waited for one for 96.8 %"}},
