@@ -13,6 +13,7 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver
+	"syscall"
 
 	"tare/kernel/file"
 	"tare/kernel/procfs"
@@ -72,6 +73,10 @@ func openFor(path string, p patience) (*Store, error) {
 	if err := create(path); err != nil {
 		return nil, explain(path, "make the store", err)
 	}
+	// What is moved aside and locked lies beside the file, and not beside a link to it.
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
 	s, err := connect(path, p, url.Values{
 		"mode":    {"rw"},
 		"_txlock": {"immediate"}, // a transaction that will write says so at once and waits in line
@@ -129,10 +134,27 @@ func OpenReadOnly(path string) (*Store, error) {
 func (s *Store) Close() error {
 	err := s.db.Close()
 	if s.closed != 0 {
-		err = errors.Join(err, os.Chmod(s.path, s.closed))
+		err = errors.Join(err, reopenTo(s.path, s.closed))
 		s.closed = 0
 	}
 	return explain(s.path, "close the store", err)
+}
+
+// reopenTo gives a store's file its mode back; never another file, to which somebody made a link.
+func reopenTo(path string, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm() != 0o600 {
+		return fmt.Errorf("%s was replaced meanwhile: its mode stays", path)
+	}
+	return f.Chmod(mode)
 }
 
 // Path is the file's absolute path.

@@ -84,7 +84,19 @@ func (d *Daemon) await(id annex.ID, whole <-chan scanned) {
 func (d *Daemon) isBehind(id annex.ID) bool { _, is := d.behind[id]; return is }
 
 // mayScan tells whether another scan may begin.
-func (d *Daemon) mayScan() bool { return !d.scanning && len(d.behind) < mostBehind }
+func (d *Daemon) mayScan() bool {
+	slow := 0
+	for _, behind := range d.behind {
+		if !behind {
+			slow++
+		}
+	}
+	return !d.scanning && slow < mostSlow && len(d.behind) < mostBehind
+}
+
+// mostSlow is how many scans that take long go on beside each other: on a host that is short of
+// CPU time all are slow, and more of them would make it slower.
+const mostSlow = 4
 
 // scanSlow is after how long others may begin beside a scan: one takes some milliseconds a GiB.
 const scanSlow = 250 * time.Millisecond
