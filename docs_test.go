@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -172,6 +173,44 @@ func TestExamplesParse(t *testing.T) {
 	}
 	for _, program := range programs {
 		check(program())
+	}
+}
+
+// TestProposedFlagsExist reads every flag that the source names behind a command of tare's: in
+// what it proposes to run next, in messages, and in comments.
+func TestProposedFlagsExist(t *testing.T) {
+	proposed := regexp.MustCompile("\\btare ((?:[a-z]+ ?){1,2})([^\"`\\n:;&\\\\]*)")
+	joined := regexp.MustCompile(`" \+ [^"\n]+ \+ "`)
+	flag := regexp.MustCompile(`(?:^| )--([a-z][a-z0-9-]*)`)
+	program, seen := cli.Command(), 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range proposed.FindAllStringSubmatch(joined.ReplaceAllString(string(text), "x"), -1) {
+			c, _, err := program.Find(strings.Fields(m[1]))
+			if err != nil || c == program {
+				continue // words of a sentence
+			}
+			rest, _, _ := strings.Cut(m[2], " -- ")
+			for _, f := range flag.FindAllStringSubmatch(rest, -1) {
+				seen++
+				if f[1] != "help" && f[1] != "all" && c.Flag(f[1]) == nil {
+					t.Errorf("%s: %q has no flag --%s", path, m[0], f[1])
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 50 {
+		t.Errorf("%d flags were read", seen)
 	}
 }
 

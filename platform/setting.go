@@ -417,10 +417,10 @@ const leastCPUs = float64(cgroup.LeastQuota) / float64(cgroup.GreatestPeriod)
 // Contradiction says, in one line, why no platform of a host with these CPUs
 // could grant the setting; it is empty where one could.
 func (s Setting) Contradiction(hostCPUs []int) string {
-	quota, _, limited := s.Quota()
+	quota, period, limited := s.Quota()
 	switch {
 	case limited && quota < cgroup.LeastQuota:
-		return fmt.Sprintf("cpus=%g in a period of %v is a quota of %v: the kernel's least is 1ms; raise cpus or cpu-period", s.CPUs, s.CPUPeriod, quota)
+		return fmt.Sprintf("cpus=%g in a period of %v is a quota of %v: the kernel's least is 1ms; raise cpus or cpu-period", s.CPUs, period, quota)
 	case s.CPUs > float64(len(hostCPUs)):
 		return fmt.Sprintf("cpus=%g: this host has %d", s.CPUs, len(hostCPUs))
 	case s.CPUPeriod != 0 && !limited:

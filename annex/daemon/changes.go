@@ -83,11 +83,14 @@ func (n *noticing) run(w *fsnotify.Watcher) {
 	}
 }
 
-// forget notes that a directory is gone, and the kernel's watch of it: one that is made again
-// under its name is to be watched anew.
+// forget notes that a directory is gone: one that is made again under its name is to be watched
+// anew. The watch of a control group outlives the group, and is given back.
 func (n *noticing) forget(dir string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.watched[dir] && n.watcher != nil {
+		_ = n.watcher.Remove(dir) // which fails where the kernel has ended it
+	}
 	delete(n.watched, dir)
 }
 

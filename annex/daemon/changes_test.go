@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -160,6 +161,12 @@ func TestADirectoryMadeAgainIsNoticed(t *testing.T) {
 	if err := slice.Remove(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// The kernel ends no watch of a control group that is gone.
+	noticed("a group that is gone")
+	if place, _ := slice.For("memory"); slices.Contains(n.watcher.WatchList(), place.Dir()) {
+		t.Error("the watch of a group that is gone is kept")
+	}
+	find()
 	if err := slice.Create("memory"); err != nil {
 		t.Fatal(err)
 	}

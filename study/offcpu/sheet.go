@@ -243,7 +243,7 @@ func (w *Watched) next() []string {
 	case r.Wait.Sum > r.Blocked.Sum:
 		return []string{"tare place --all"}
 	}
-	return []string{"tare causes " + name + " --duration 60s --out ."}
+	return []string{"tare causes " + name + " --for 60s --out ."}
 }
 
 func millis(d time.Duration) float64 { return d.Seconds() * 1e3 }

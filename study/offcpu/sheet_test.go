@@ -126,7 +126,7 @@ func TestSheet(t *testing.T) {
 		"it ended after 9s", "full for 3 events", "at most 90ms before that", "web (docker); it used 1s of CPU time, on 2 of 2 CPUs",
 		"burst 900 900 1.00", "migrations 12 1.20", "throttled periods 3", "of 100 periods in 10s, 10ms in all", "no work epoll_wait 800 17000 94.4", "disk pread64 100 1000 5.56",
 		"17000 93.9 800 httpd, blocked: ep_poll ← do_epoll_wait ← __x64_sys_epoll_wait ← do_syscall_64 ← epoll_wait ← main", "100 0.55 100 httpd, preempted: irqentry_exit ← main",
-		"interrupts no such tracepoint", "CPU time of the probe's programs, of one CPU: 0.500 %", "compared with the CPU time of the program: 5.00 %", "the kernel timed each", "tare causes web --duration 60s",
+		"interrupts no such tracepoint", "CPU time of the probe's programs, of one CPU: 0.500 %", "compared with the CPU time of the program: 5.00 %", "the kernel timed each", "tare causes web --for 60s",
 	} {
 		if !strings.Contains(screen, words) {
 			t.Errorf("the screen does not say %q:\n%s", words, screen)
@@ -149,9 +149,9 @@ func TestNext(t *testing.T) {
 	process := web()
 	process.Container = container.Container{Engine: container.Process, ID: "42", Name: "sh/42", PID: 42}
 	for want, w := range map[string]*Watched{
-		"tare causes web --duration 60s --out .":    web(),
-		"tare causes pid:42 --duration 60s --out .": process,
-		"tare place --all":                          with(starving),
+		"tare causes web --for 60s --out .":    web(),
+		"tare causes pid:42 --for 60s --out .": process,
+		"tare place --all":                     with(starving),
 		"tare predict quota": with(func(r *causes.Reading) {
 			starving(r)
 			r.Throttling = causes.Throttling{Periods: 2, Throttled: 2, Time: 3 * time.Second}
