@@ -24,8 +24,8 @@ that the ledgers of dead runs name, and gives back what a killed trial of tare p
 had set. What a killed tare density made goes too: swap areas are taken out of use
 (swapoff), where what they hold fits into memory, swap files and zram devices are
 removed, and settings of the kernel's (vm.page-cluster, zswap) are put back where they
-are still what tare set. While a run goes on nothing is touched, and never what was measured, nor a
-placement that was kept (tare place --undo).`,
+are still what tare set. While a run goes on, nothing is touched. Results stay, and so does
+a placement that was kept (tare place --undo).`,
 		Example: "  tare clean --dry-run\n  tare clean",
 		Args:    command.ExactArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -171,7 +171,7 @@ const unitWithin = time.Second
 
 // isReset tells that a group's protection is what systemd has it be, which owns the group. It is then
 // taken for systemd's doing: each systemctl daemon-reload sets groups back. Whoever means the same value
-// cannot be told from that. Another value that systemd has by now is somebody's wish.
+// cannot be distinguished from that. Another value that systemd has by now is somebody's wish.
 func (b *Bound) isReset(file, have string) bool {
 	path, _, ok := b.pathOf(filepath.Dir(file))
 	if !ok || b.options.Unit == nil {

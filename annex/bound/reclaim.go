@@ -227,7 +227,7 @@ const swappinessFile = "memory.swappiness"
 // have much that is inactive (cache_trim_mode in mm/vmscan.c).
 const anonymousOnly = 200
 
-// swappinesses are what memory.reclaim is told to take anonymous memory alone by, the best first: max
+// swappinesses are the words by which memory.reclaim takes anonymous memory alone, the best first: max
 // (Linux 6.16) never takes page cache, 200 (6.9) seldom does, and before that there is no such word. The
 // kernel refuses what it does not know.
 var swappinesses = []string{" swappiness=max", " swappiness=" + text(anonymousOnly), ""}
@@ -250,7 +250,7 @@ func (b *Bound) lower(ctx context.Context, g cgroup.Group, place cgroup.Place, b
 	if err != nil {
 		return err
 	}
-	// It goes on where page cache goes, which frees memory too; but that is told.
+	// It goes on where page cache goes, which frees memory too; but it is reported.
 	steps := func() error {
 		return errors.Join(b.lowerInSteps(ctx, g, place, bytes), spares(g, place, cache, bytes))
 	}
@@ -307,7 +307,7 @@ func (b *Bound) lowerInSteps(ctx context.Context, g cgroup.Group, place cgroup.P
 }
 
 // ask reclaims by memory.reclaim, piece by piece: of anonymous memory alone where the kernel
-// can be told so, since what has left is that; where page cache goes all the same the rest is left, too.
+// knows how, since what has left is that. Where page cache goes all the same, the rest is left too.
 // The kernel frees up to twice what it
 // is asked for; so what has left is looked at anew before each piece, and the slack of it stays:
 // asked for what is not there, the kernel takes pages in use. In place of pages that are being
