@@ -66,7 +66,15 @@ func Part(all []Advice) []report.Part {
 		if a.Unless != "" {
 			whom += "; not where " + a.Unless
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: a.Set}, {Text: whom}, {Text: strings.Join(told, "; ")}, {Text: a.Rule + " (" + a.Source + ")", Tone: report.Faint}})
+		t.Rows = append(
+			t.Rows,
+			[]report.Cell{
+				{Text: a.Set},
+				{Text: whom},
+				{Text: strings.Join(told, "; ")},
+				{Text: a.Rule + " (" + a.Source + ")", Tone: report.Faint},
+			},
+		)
 	}
 	if len(t.Rows) == 0 {
 		return nil

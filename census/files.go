@@ -75,7 +75,10 @@ func (f *fileIndex) of(s *pagetable.Space) []int {
 		if !ok {
 			k = len(f.all)
 			f.number[name] = k
-			f.all = append(f.all, FileCount{Path: m.File, Deleted: m.Deleted, Device: m.Device, Inode: m.Inode, Names: 1})
+			f.all = append(
+				f.all,
+				FileCount{Path: m.File, Deleted: m.Deleted, Device: m.Device, Inode: m.Inode, Names: 1},
+			)
 			f.parent = append(f.parent, k)
 		}
 		files[i] = k

@@ -107,14 +107,30 @@ func NewDocument(here record.Host, rows []Row, notes []string) Document {
 			d.Papers = append(d.Papers, r.Paper)
 		}
 		c := DocumentClaim{
-			ID: r.ID, Paper: r.Paper.Key, Short: r.Short, Says: r.Says, Published: documentFigures(r.Published), Remark: r.Remark,
-			Inconsistency: r.Inconsistency, HowJudged: r.HowJudged, Limits: documentFigures(r.Limits),
-			Study: r.Study, Command: filled(r.Command), Runnable: r.Runnable, Verdict: r.Judgement.Verdict,
+			ID:            r.ID,
+			Paper:         r.Paper.Key,
+			Short:         r.Short,
+			Says:          r.Says,
+			Published:     documentFigures(r.Published),
+			Remark:        r.Remark,
+			Inconsistency: r.Inconsistency,
+			HowJudged:     r.HowJudged,
+			Limits:        documentFigures(r.Limits),
+			Study:         r.Study,
+			Command:       filled(r.Command),
+			Runnable:      r.Runnable,
+			Verdict:       r.Judgement.Verdict,
 		}
 		if j := r.Judgement; j.Verdict != NotYetRun {
 			c.Judgement = &DocumentJudgement{
-				Ours: j.Ours, Figures: documentFigures(j.Figures), Rests: j.Rests, NotRepresentative: j.NotRepresentative,
-				Run: j.Run, When: j.When, Host: j.Host, Since: filled(j.Since),
+				Ours:              j.Ours,
+				Figures:           documentFigures(j.Figures),
+				Rests:             j.Rests,
+				NotRepresentative: j.NotRepresentative,
+				Run:               j.Run,
+				When:              j.When,
+				Host:              j.Host,
+				Since:             filled(j.Since),
 			}
 		}
 		d.Claims = append(d.Claims, c)
@@ -125,7 +141,15 @@ func NewDocument(here record.Host, rows []Row, notes []string) Document {
 func documentFigures(figures []Figure) []DocumentFigure {
 	list := make([]DocumentFigure, 0, len(figures))
 	for _, f := range figures {
-		d := DocumentFigure{Name: f.Name, Value: overhead.Number(f.Value), Low: absent, High: absent, Unit: f.Unit, Bound: string(f.Bound), N: f.N}
+		d := DocumentFigure{
+			Name:  f.Name,
+			Value: overhead.Number(f.Value),
+			Low:   absent,
+			High:  absent,
+			Unit:  f.Unit,
+			Bound: string(f.Bound),
+			N:     f.N,
+		}
 		if f.Interval() {
 			d.Low, d.High = overhead.Number(f.Low), overhead.Number(f.High)
 		}

@@ -10,7 +10,8 @@ import (
 // sameMachine tells whether two fingerprints are of one machine, by what stays
 // while its software changes.
 func sameMachine(a, b record.Host) bool {
-	return a.Hostname == b.Hostname && a.Arch == b.Arch && a.CPUModel == b.CPUModel && a.CPUs == b.CPUs && a.Virtual == b.Virtual
+	return a.Hostname == b.Hostname && a.Arch == b.Arch && a.CPUModel == b.CPUModel && a.CPUs == b.CPUs &&
+		a.Virtual == b.Virtual
 }
 
 // changes names what of a machine is no longer as a run found it and may change

@@ -55,7 +55,13 @@ var s4 = []Claim{
 		Published:     append([]Figure{about("stalled times quota", 1.0e8, "us"), about("CPU demand", 30, "%")}, quotaTable...),
 		Inconsistency: "10^8 us over 10^6 requests are 100 us of CPU time a request, some 40 % of a round trip of 240 us, not the 30 % that were read from a process monitor; and at 3000 us, still below 40 %, the product is 0.43 x 10^8.",
 		HowJudged:     "Requests over a stall of 1 ms times the quota, for quotas below 0.9 times the demand that the kernel accounts for without a quota; and p99 for quotas above 1.1 times it. Confirmed where the products lie within 15 % of their mean, intervals included, and every p99 above the demand within 10 % of that without a quota; refuted where a product lies wholly outside, or a p99 wholly above. The kernel's throttle counts stand beside it. By another service than S4's it is qualified at best.",
-		Limits:        []Figure{exactly("constancy", 15, "%"), exactly("tail as without a quota", 10, "%"), exactly("stall", 1, "ms"), exactly("below demand", 0.9, "times"), exactly("above demand", 1.1, "times")},
+		Limits: []Figure{
+			exactly("constancy", 15, "%"),
+			exactly("tail as without a quota", 10, "%"),
+			exactly("stall", 1, "ms"),
+			exactly("below demand", 0.9, "times"),
+			exactly("above demand", 1.1, "times"),
+		},
 	},
 	{
 		ID: "S4.3", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "cpu"},

@@ -201,7 +201,15 @@ func (a *app) dialAgent(ctx context.Context, address agent.Address, o agentOptio
 func (p ping) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	terminal.Fprintf(w, "agent\ttare %s at %s\n", p.Agent.Version, p.Address)
-	terminal.Fprintf(w, "host\tLinux %s %s, %d CPUs, %.1f GiB, cgroup %s\n", p.Agent.Kernel, p.Agent.Architecture, p.Agent.CPUs, float64(p.Agent.Memory)/(1<<30), p.Agent.Cgroup)
+	terminal.Fprintf(
+		w,
+		"host\tLinux %s %s, %d CPUs, %.1f GiB, cgroup %s\n",
+		p.Agent.Kernel,
+		p.Agent.Architecture,
+		p.Agent.CPUs,
+		float64(p.Agent.Memory)/(1<<30),
+		p.Agent.Cgroup,
+	)
 	for _, phase := range p.Agent.Phases {
 		terminal.Fprintf(w, "until ready\t%s %v\n", phase.Name, phase.Took.Round(time.Millisecond))
 	}
@@ -247,9 +255,14 @@ func (a *app) serveAgent(ctx context.Context, o agentOptions) error {
 		return err
 	}
 	terminal.Fprintf(a.err, "tare agent: serving at %s\n", l.Addr())
-	return agent.Accept(ctx, l, func(ctx context.Context, conn net.Conn) error { return serve(ctx, conn) }, func(err error) {
-		terminal.Fprintln(a.err, "tare agent:", err)
-	})
+	return agent.Accept(
+		ctx,
+		l,
+		func(ctx context.Context, conn net.Conn) error { return serve(ctx, conn) },
+		func(err error) {
+			terminal.Fprintln(a.err, "tare agent:", err)
+		},
+	)
 }
 
 // check refuses what could never be listened at, before anything is touched.
@@ -330,7 +343,11 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 }
 
 // serveChannel serves one client after another: a virtual machine's host comes and goes.
-func (a *app) serveChannel(ctx context.Context, path string, serve func(context.Context, io.ReadWriteCloser) error) error {
+func (a *app) serveChannel(
+	ctx context.Context,
+	path string,
+	serve func(context.Context, io.ReadWriteCloser) error,
+) error {
 	for ctx.Err() == nil {
 		channel, err := agent.OpenChannel(path)
 		if err != nil {
@@ -345,7 +362,12 @@ func (a *app) serveChannel(ctx context.Context, path string, serve func(context.
 
 // serveClient serves one client. From its first use of a platform, or its first box, on it
 // has the host for itself; while another tare measures here, that is refused, and said.
-func (a *app) serveClient(ctx context.Context, dir string, conn io.ReadWriteCloser, patience time.Duration) (err error) {
+func (a *app) serveClient(
+	ctx context.Context,
+	dir string,
+	conn io.ReadWriteCloser,
+	patience time.Duration,
+) (err error) {
 	var session *lab.Session
 	var opening sync.Mutex
 	open := func() (*lab.Session, error) {

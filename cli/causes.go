@@ -132,13 +132,19 @@ func (f *causesFlags) watch(ctx context.Context, name string) (*offcpu.Watched, 
 	if err != nil {
 		return nil, err
 	}
-	return offcpu.Watch(ctx, found, f.span, !f.noStacks, func(t causes.Target, o causes.Options) (offcpu.Watcher, error) {
-		w, err := causes.Start(t, o)
-		if err != nil {
-			return nil, err
-		}
-		return w, nil
-	})
+	return offcpu.Watch(
+		ctx,
+		found,
+		f.span,
+		!f.noStacks,
+		func(t causes.Target, o causes.Options) (offcpu.Watcher, error) {
+			w, err := causes.Start(t, o)
+			if err != nil {
+				return nil, err
+			}
+			return w, nil
+		},
+	)
 }
 
 func (a *app) showCauses(f *causesFlags, watched *offcpu.Watched) error {

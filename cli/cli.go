@@ -144,7 +144,31 @@ side, and gives each change with an interval and a verdict.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.overview(cmd.Context()) },
 	}
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default: $TARE_HOME, or /var/lib/tare for root, or ~/.local/share/tare; an ordinary user who has none reads root's)")
-	root.AddCommand(a.agent(), a.study(weigh.Name, weighCommand), a.study(startup.Name, startupCommand), a.study(pages.Name, pagesCommand), a.study(pages.Name, faultsCommand), a.latency(), a.io(), a.study(platforms.Name, platformsCommand), a.study(density.Name, densityCommand), a.study(gpu.Name, gpuCommand), a.predict(), a.resume(), a.show(), a.runs(), a.export(), a.importing(), a.compare(), a.clean(), a.doctor(), a.workloads(), a.claims(), a.place(), a.causes())
+	root.AddCommand(
+		a.agent(),
+		a.study(weigh.Name, weighCommand),
+		a.study(startup.Name, startupCommand),
+		a.study(pages.Name, pagesCommand),
+		a.study(pages.Name, faultsCommand),
+		a.latency(),
+		a.io(),
+		a.study(platforms.Name, platformsCommand),
+		a.study(density.Name, densityCommand),
+		a.study(gpu.Name, gpuCommand),
+		a.predict(),
+		a.resume(),
+		a.show(),
+		a.runs(),
+		a.export(),
+		a.importing(),
+		a.compare(),
+		a.clean(),
+		a.doctor(),
+		a.workloads(),
+		a.claims(),
+		a.place(),
+		a.causes(),
+	)
 	arrange(root)
 	return root
 }

@@ -141,8 +141,11 @@ func comparisonDocument(c overhead.Comparison) comparedRuns {
 	d := comparedRuns{Schema: "tare-comparison/2", Old: c.Old, New: c.New, Drift: c.Drift, FailAbove: c.Threshold.FailAbove,
 		Status: c.Threshold.Status, Unjudged: c.Unjudged, Missing: c.Missing, Warnings: c.Warnings}
 	for _, r := range c.Rows {
-		d.Rows = append(d.Rows, comparedRow{r.Condition, r.Metric, r.Unit, number(r.Percent), number(r.PercentLow), number(r.PercentHigh),
-			number(r.DriftLow), number(r.DriftHigh), r.Verdict, r.Status, r.Withheld})
+		d.Rows = append(
+			d.Rows,
+			comparedRow{r.Condition, r.Metric, r.Unit, number(r.Percent), number(r.PercentLow), number(r.PercentHigh),
+				number(r.DriftLow), number(r.DriftHigh), r.Verdict, r.Status, r.Withheld},
+		)
 	}
 	return d
 }

@@ -109,7 +109,12 @@ conditions of the same run.`,
 	flags.StringVar(&f.precision, "precision", "", "half-width of the intervals to reach, such as 5%, within --budget")
 	f.register(cmd, "about a minute: three numbers of neighbours", "as the published study (S3): 1:49:2, a closed loop on the neighbours, longer loads, 10 blocks", []string{"network", "storage", "seccomp"})
 	must(cmd.RegisterFlagCompletionFunc("critical", completeWorkloads))
-	must(cmd.RegisterFlagCompletionFunc("noise", cobra.FixedCompletions(density.Noises(), cobra.ShellCompDirectiveNoFileComp)))
+	must(
+		cmd.RegisterFlagCompletionFunc(
+			"noise",
+			cobra.FixedCompletions(density.Noises(), cobra.ShellCompDirectiveNoFileComp),
+		),
+	)
 	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, prepare: f.prepare, outline: f.outline}
 }
 

@@ -19,7 +19,13 @@ import (
 )
 
 // printDesign is --dry-run.
-func (a *app) printDesign(ctx context.Context, dir string, d lab.Design, takes time.Duration, platforms func(string) (platform.Platform, error)) error {
+func (a *app) printDesign(
+	ctx context.Context,
+	dir string,
+	d lab.Design,
+	takes time.Duration,
+	platforms func(string) (platform.Platform, error),
+) error {
 	usable := func(name string) platform.Platform {
 		p, err := platforms(name)
 		if err != nil {
@@ -70,7 +76,9 @@ func (a *app) printDesign(ctx context.Context, dir string, d lab.Design, takes t
 			programs = appendNew(programs, programText(c, p))
 			engines = engines || strings.HasPrefix(c.Platform, "docker")
 			containers = containers || c.Platform == "containerd"
-			bridges = bridges || (strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") && c.Setting.Network == platform.NetworkBridge
+			bridges = bridges ||
+				(strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") &&
+					c.Setting.Network == platform.NetworkBridge
 		}
 		for _, text := range programs {
 			terminal.Fprintf(a.out, "  %s\n", text)

@@ -27,7 +27,12 @@ reads it). RUN is an id, its beginning, or latest.`,
 	cmd.Flags().StringVar(&format, "format", "json", "json, csv or benchfmt")
 	cmd.Flags().StringVar(&out, "out", "", "file to write (default: standard output)")
 	cmd.Flags().BoolVar(&redact, "redact", false, "take out host name, paths, user names and environment")
-	must(cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"json", "csv", "benchfmt"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(
+		cmd.RegisterFlagCompletionFunc(
+			"format",
+			cobra.FixedCompletions([]string{"json", "csv", "benchfmt"}, cobra.ShellCompDirectiveNoFileComp),
+		),
+	)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		write, ok := map[string]func(io.Writer, record.Run) error{
 			"json": func(w io.Writer, r record.Run) error {

@@ -165,11 +165,17 @@ func (f *gpuFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.D
 // orAsItLies gives a directory as an image as it lies, where this host lets nobody make one
 // of it (device nodes, as in a container): programs can be started from it directly, and
 // from nothing else.
-func orAsItLies(images func(context.Context, workload.Source) (image.Image, error)) func(context.Context, workload.Source) (image.Image, error) {
+func orAsItLies(
+	images func(context.Context, workload.Source) (image.Image, error),
+) func(context.Context, workload.Source) (image.Image, error) {
 	return func(ctx context.Context, src workload.Source) (image.Image, error) {
 		img, err := images(ctx, src)
 		if is[*image.Missing](err) && src.Rootfs != "" {
-			return image.Image{Name: filepath.Base(src.Rootfs), Root: src.Rootfs, Warnings: []string{"used as it is: " + err.Error()}}, nil
+			return image.Image{
+				Name:     filepath.Base(src.Rootfs),
+				Root:     src.Rootfs,
+				Warnings: []string{"used as it is: " + err.Error()},
+			}, nil
 		}
 		return img, err
 	}
@@ -240,7 +246,10 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 
 // scratchIn makes directories for trials below a state directory. Each is in the ledger
 // before it is made, as an instance's is, so that tare clean finds what a crash left.
-func scratchIn(stateDir string, ledger platform.Ledger) func(ctx context.Context, name string) (string, func() error, error) {
+func scratchIn(
+	stateDir string,
+	ledger platform.Ledger,
+) func(ctx context.Context, name string) (string, func() error, error) {
 	return func(ctx context.Context, name string) (string, func() error, error) {
 		trials, dir, err := rootfs.Place(stateDir, name)
 		if err != nil {

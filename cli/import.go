@@ -93,13 +93,18 @@ docs/import.md describes each format, with examples.`,
 	flags.StringVar(&f.out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
 	must(cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
-	must(cmd.RegisterFlagCompletionFunc("claim", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		var ids []string
-		for _, c := range claim.Of(place.Study) {
-			ids = append(ids, c.ID+"\t"+c.Short)
-		}
-		return ids, cobra.ShellCompDirectiveNoFileComp
-	}))
+	must(
+		cmd.RegisterFlagCompletionFunc(
+			"claim",
+			func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+				var ids []string
+				for _, c := range claim.Of(place.Study) {
+					ids = append(ids, c.ID+"\t"+c.Short)
+				}
+				return ids, cobra.ShellCompDirectiveNoFileComp
+			},
+		),
+	)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), f, args) }
 	return cmd
 }

@@ -165,14 +165,25 @@ func (f *cpuFlags) levels(o *cpu.Options, changed func(string) bool) (err error)
 	if len(f.quotas) == 0 {
 		for _, q := range cpu.Quotas {
 			// In another first period they are the same shares.
-			o.Quotas = append(o.Quotas, max(cgroup.LeastQuota, time.Duration(float64(q)/float64(cpu.Period)*float64(o.Periods[0])).Round(time.Microsecond)))
+			o.Quotas = append(
+				o.Quotas,
+				max(
+					cgroup.LeastQuota,
+					time.Duration(float64(q)/float64(cpu.Period)*float64(o.Periods[0])).Round(time.Microsecond),
+				),
+			)
 		}
 		o.Quotas = slices.Compact(o.Quotas)
 		for i := 0; i < len(o.Quotas); i += 2 {
 			o.Further = append(o.Further, o.Quotas[i])
 		}
 		if f.quick {
-			o.Quotas = []time.Duration{o.Quotas[0], o.Quotas[len(o.Quotas)/3], o.Quotas[2*len(o.Quotas)/3], o.Quotas[len(o.Quotas)-1]}
+			o.Quotas = []time.Duration{
+				o.Quotas[0],
+				o.Quotas[len(o.Quotas)/3],
+				o.Quotas[2*len(o.Quotas)/3],
+				o.Quotas[len(o.Quotas)-1],
+			}
 		}
 	}
 	if len(o.Neighbours) == 0 && o.Periods[0] == cpu.Period {

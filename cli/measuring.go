@@ -386,7 +386,14 @@ func weightOf(run record.Run) report.Weight {
 		if toEnd {
 			what += ", a part of the time to the end"
 		}
-		w = append(w, report.WeightItem{What: what, Unit: "s", Estimate: stats.GeometricMean(launch[p], run.Plan.Level, run.Seed)})
+		w = append(
+			w,
+			report.WeightItem{
+				What:     what,
+				Unit:     "s",
+				Estimate: stats.GeometricMean(launch[p], run.Plan.Level, run.Seed),
+			},
+		)
 	}
 	return w
 }

@@ -58,7 +58,14 @@ func (a *app) overview(ctx context.Context) error {
 	terminal.Fprintf(a.out, "tare weighs what a container costs the program inside it, says why, and says\nwhat to set instead.\n\n")
 	h := host.Read("/")
 	rows := [][2]string{
-		{"this host", fmt.Sprintf("%s, %s of memory", report.Counted(h.CPUs, "CPU"), units.CustomSize("%.3g %s", float64(h.Memory), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB"}))},
+		{
+			"this host",
+			fmt.Sprintf(
+				"%s, %s of memory",
+				report.Counted(h.CPUs, "CPU"),
+				units.CustomSize("%.3g %s", float64(h.Memory), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB"}),
+			),
+		},
 		{"kernel", h.Kernel + ", control groups " + h.Cgroup},
 		{"platforms", orNone(s.platforms)},
 	}

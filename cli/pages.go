@@ -271,7 +271,13 @@ func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string) error {
 }
 
 // liveCensus counts the page tables of what runs, and once more after --steady.
-func (a *app) liveCensus(cmd *cobra.Command, f *pagesFlags, containers []container.Container, notes []string, here record.Host) (sheet report.Sheet, document any, err error) {
+func (a *app) liveCensus(
+	cmd *cobra.Command,
+	f *pagesFlags,
+	containers []container.Container,
+	notes []string,
+	here record.Host,
+) (sheet report.Sheet, document any, err error) {
 	ctx := cmd.Context()
 	taker, note, err := pagetable.Open()
 	if err != nil {
@@ -305,7 +311,13 @@ func (a *app) liveCensus(cmd *cobra.Command, f *pagesFlags, containers []contain
 }
 
 // liveFaults records the page faults of what runs.
-func (a *app) liveFaults(ctx context.Context, f *pagesFlags, containers []container.Container, notes []string, here record.Host) (sheet report.Sheet, document any, err error) {
+func (a *app) liveFaults(
+	ctx context.Context,
+	f *pagesFlags,
+	containers []container.Container,
+	notes []string,
+	here record.Host,
+) (sheet report.Sheet, document any, err error) {
 	if f.window < 100*time.Millisecond || f.window > pages.LongSteady {
 		return sheet, nil, usageError("--for %v: want 100ms to %v", f.window, pages.LongSteady)
 	}

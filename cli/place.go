@@ -232,7 +232,14 @@ func (a *app) lookAndPlace(ctx context.Context, f *placeFlags, args []string, jo
 }
 
 func (f *placeFlags) options(journal *place.Journal, progress func(string)) place.ApplyOptions {
-	return place.ApplyOptions{Pairs: f.pairs, Window: f.window, Settle: f.settle, Seed: f.seed, Journal: journal, Progress: progress}
+	return place.ApplyOptions{
+		Pairs:    f.pairs,
+		Window:   f.window,
+		Settle:   f.settle,
+		Seed:     f.seed,
+		Journal:  journal,
+		Progress: progress,
+	}
 }
 
 // found finds what is asked about. Copies that a tare is measuring are its own affair.

@@ -71,8 +71,18 @@ hosts of several sizes, or the same work by one process and by many.`,
 	f.register(cmd, "about a minute: ffmpeg at one size, oci and docker", "as published (S2): 20 blocks",
 		[]string{"memory", "network", "storage", "seccomp"})
 	must(cmd.RegisterFlagCompletionFunc("workload", completeWorkloads))
-	must(cmd.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(platforms.Presets, cobra.ShellCompDirectiveNoFileComp)))
-	must(cmd.RegisterFlagCompletionFunc("instance", cobra.FixedCompletions(platforms.InstanceNames(), cobra.ShellCompDirectiveNoFileComp)))
+	must(
+		cmd.RegisterFlagCompletionFunc(
+			"preset",
+			cobra.FixedCompletions(platforms.Presets, cobra.ShellCompDirectiveNoFileComp),
+		),
+	)
+	must(
+		cmd.RegisterFlagCompletionFunc(
+			"instance",
+			cobra.FixedCompletions(platforms.InstanceNames(), cobra.ShellCompDirectiveNoFileComp),
+		),
+	)
 	return cmd, &subStudy{flags: &f.studyFlags, design: f.design, prepare: f.prepare}
 }
 

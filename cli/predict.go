@@ -128,7 +128,8 @@ func (f *predictFlags) design(cmd *cobra.Command, args []string, host studyHost)
 func firstWithBurst(host studyHost, o cpu.Options) string {
 	for _, name := range []string{o.Platform, "oci:runc", "cgroup"} {
 		p, err := host.Platform(name)
-		if err == nil && host.Check(p) == nil && p.Supports(platform.Setting{CPUs: 0.5, CPUBurst: time.Millisecond}) == nil {
+		if err == nil && host.Check(p) == nil &&
+			p.Supports(platform.Setting{CPUs: 0.5, CPUBurst: time.Millisecond}) == nil {
 			return name
 		}
 	}

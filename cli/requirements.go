@@ -93,8 +93,20 @@ func Requirements() string {
 		return ""
 	}
 	for _, r := range requirements {
-		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %s |\n", r.commands, r.linux,
-			yes(r.btf, "yes"), yes(r.groups, "version 1 or 2"), yes(r.root, "root"), strings.TrimPrefix(yes(r.swap, "; swap")+"; "+r.besides, "; "), r.without)
+		fmt.Fprintf(
+			&text,
+			"| %s | %s | %s | %s | %s | %s | %s |\n",
+			r.commands,
+			r.linux,
+			yes(
+				r.btf,
+				"yes",
+			),
+			yes(r.groups, "version 1 or 2"),
+			yes(r.root, "root"),
+			strings.TrimPrefix(yes(r.swap, "; swap")+"; "+r.besides, "; "),
+			r.without,
+		)
 	}
 	return text.String()
 }

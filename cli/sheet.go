@@ -106,7 +106,11 @@ func (a *app) showSheet(run record.Run, html string, all bool) error {
 	page := func(w io.Writer) error { return report.SheetHTML(w, sheet) }
 	switch html {
 	case "":
-		return report.SheetTerminal(a.out, sheet, report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out), All: all})
+		return report.SheetTerminal(
+			a.out,
+			sheet,
+			report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out), All: all},
+		)
 	case "-":
 		return page(terminal.Document(a.out))
 	}
@@ -132,5 +136,9 @@ func (a *app) presentLive(name string, sheet report.Sheet, document any, dir, js
 			return err
 		}
 	}
-	return report.SheetTerminal(screen, sheet, report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen), Report: page})
+	return report.SheetTerminal(
+		screen,
+		sheet,
+		report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen), Report: page},
+	)
 }

@@ -180,7 +180,11 @@ func (f *studyFlags) sharpen(p *record.Plan) (err error) {
 
 // begin gives what a study's options are before any flag of its own is read: by
 // default, quick or full, with the plan.
-func begin[Options any](f *studyFlags, changed func(string) bool, byDefault, quick, full func() Options) (o Options, plan record.Plan, err error) {
+func begin[Options any](
+	f *studyFlags,
+	changed func(string) bool,
+	byDefault, quick, full func() Options,
+) (o Options, plan record.Plan, err error) {
 	switch {
 	case f.quick:
 		o = quick()
@@ -216,7 +220,10 @@ func (f *studyFlags) places(host *studyHost) (base platform.Setting, err error) 
 			return base, err
 		}
 	} else {
-		host.load = slices.DeleteFunc(slices.Clone(host.CPUs), func(cpu int) bool { return slices.Contains(host.server, cpu) })
+		host.load = slices.DeleteFunc(
+			slices.Clone(host.CPUs),
+			func(cpu int) bool { return slices.Contains(host.server, cpu) },
+		)
 	}
 	if len(host.load) == 0 {
 		host.load = host.CPUs
@@ -344,17 +351,31 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if takes > longRun && !s.flags.yes {
 		return usageError("this takes about %v: give --yes to go ahead, or %s", takes.Round(time.Minute), cmp.Or(s.less, "name fewer conditions, or a smaller --budget"))
 	}
-	return a.measureSub(cmd.Context(), family, s, cmd, args, dir, s.flags.out, s.flags.json, func(m *measuring, d lab.Design) (record.Run, error) {
-		run := record.Run{
-			ID:      record.NewID(cmp.Or(s.id, strings.TrimSuffix(family+"-"+s.name, "-")), time.Now(), uint16(drawSeed())),
-			Command: a.args,
-			Version: versionText(),
-			Started: time.Now(),
-			Status:  record.Running,
-			Host:    m.fingerprint(d),
-		}
-		return m.lab.Run(cmd.Context(), d, run)
-	})
+	return a.measureSub(
+		cmd.Context(),
+		family,
+		s,
+		cmd,
+		args,
+		dir,
+		s.flags.out,
+		s.flags.json,
+		func(m *measuring, d lab.Design) (record.Run, error) {
+			run := record.Run{
+				ID: record.NewID(
+					cmp.Or(s.id, strings.TrimSuffix(family+"-"+s.name, "-")),
+					time.Now(),
+					uint16(drawSeed()),
+				),
+				Command: a.args,
+				Version: versionText(),
+				Started: time.Now(),
+				Status:  record.Running,
+				Host:    m.fingerprint(d),
+			}
+			return m.lab.Run(cmd.Context(), d, run)
+		},
+	)
 }
 
 // fewBlocks says that too few blocks for an interval fit into a budget, and what does;
@@ -369,7 +390,15 @@ func fewBlocks(budget, pass time.Duration) string {
 }
 
 // measureSub makes everything ready, runs, and shows what came of it.
-func (a *app) measureSub(ctx context.Context, family string, s *subStudy, cmd *cobra.Command, args []string, dir, out, json string, run func(*measuring, lab.Design) (record.Run, error)) (err error) {
+func (a *app) measureSub(
+	ctx context.Context,
+	family string,
+	s *subStudy,
+	cmd *cobra.Command,
+	args []string,
+	dir, out, json string,
+	run func(*measuring, lab.Design) (record.Run, error),
+) (err error) {
 	m, err := a.measuring(ctx, dir, family, out, json)
 	if err != nil {
 		return err
@@ -421,12 +450,21 @@ func studyHostFor(ctx context.Context, platforms func(string) (platform.Platform
 	}
 	facts := hostfacts.Read("/")
 	return studyHost{online: facts.CPUs, Host: kit.Host{
-		CPUs: cpus, Memory: facts.Memory, Platform: platforms, Check: func(p platform.Platform) error { return p.Check(ctx) },
+		CPUs:     cpus,
+		Memory:   facts.Memory,
+		Platform: platforms,
+		Check:    func(p platform.Platform) error { return p.Check(ctx) },
 	}}, nil
 }
 
 // resumeSub goes on with a run of a family's studies.
-func (a *app) resumeSub(ctx context.Context, commands []subStudied, dir string, run record.Run, out, json string) error {
+func (a *app) resumeSub(
+	ctx context.Context,
+	commands []subStudied,
+	dir string,
+	run record.Run,
+	out, json string,
+) error {
 	for _, command := range commands {
 		cmd, s := command()
 		line, err := storedArguments(a, run.Command, cmd.Name())
@@ -437,9 +475,19 @@ func (a *app) resumeSub(ctx context.Context, commands []subStudied, dir string, 
 			return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
 		}
 		cmd.SetContext(ctx)
-		return a.measureSub(ctx, run.Study, s, cmd, cmd.Flags().Args(), dir, out, json, func(m *measuring, d lab.Design) (record.Run, error) {
-			return m.lab.Resume(ctx, d, run)
-		})
+		return a.measureSub(
+			ctx,
+			run.Study,
+			s,
+			cmd,
+			cmd.Flags().Args(),
+			dir,
+			out,
+			json,
+			func(m *measuring, d lab.Design) (record.Run, error) {
+				return m.lab.Resume(ctx, d, run)
+			},
+		)
 	}
 	return fmt.Errorf("run %s: its command line %q cannot be read again", run.ID, strings.Join(run.Command, " "))
 }

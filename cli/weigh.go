@@ -51,7 +51,16 @@ type weighFlags struct {
 // weighCommand makes the command and the place of its flags; resume reads a
 // stored command line with another one.
 func weighCommand() (*cobra.Command, *subStudy) {
-	f := &weighFlags{studyFlags: studyFlags{whole: true, planning: planning{usual: extent{budget: weigh.DefaultBudget}, quick: extent{budget: quickTime}, most: 100000}}}
+	f := &weighFlags{
+		studyFlags: studyFlags{
+			whole: true,
+			planning: planning{
+				usual: extent{budget: weigh.DefaultBudget},
+				quick: extent{budget: quickTime},
+				most:  100000,
+			},
+		},
+	}
 	cmd := &cobra.Command{
 		Use:   "weigh [WORKLOAD...] [flags] [-- COMMAND...]",
 		Short: "Weigh programs under several conditions against a baseline",
@@ -97,9 +106,21 @@ at or below the threshold, 4 if one lies above it, 5 otherwise.`,
 	flags.BoolVar(&f.ladder, "ladder", false, "weigh bare, + cgroup, + namespaces, + seccomp, + overlay, + engine")
 	flags.StringVar(&f.baseline, "baseline", "", "condition to compare with, such as docker,network=bridge (default bare)")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
-	flags.Var(sourceFlag{&f.sources, func(ref string) workload.Source { return workload.Source{Image: ref} }}, "image", "image known to the Docker engine, to weigh in place of the workload's own; may be repeated")
-	flags.Var(sourceFlag{&f.sources, func(path string) workload.Source { return workload.Source{Archive: path} }}, "image-archive", "OCI or docker archive; may be repeated")
-	flags.Var(sourceFlag{&f.sources, func(dir string) workload.Source { return workload.Source{Rootfs: dir} }}, "rootfs", "directory with a root file system; may be repeated")
+	flags.Var(
+		sourceFlag{&f.sources, func(ref string) workload.Source { return workload.Source{Image: ref} }},
+		"image",
+		"image known to the Docker engine, to weigh in place of the workload's own; may be repeated",
+	)
+	flags.Var(
+		sourceFlag{&f.sources, func(path string) workload.Source { return workload.Source{Archive: path} }},
+		"image-archive",
+		"OCI or docker archive; may be repeated",
+	)
+	flags.Var(
+		sourceFlag{&f.sources, func(dir string) workload.Source { return workload.Source{Rootfs: dir} }},
+		"rootfs",
+		"directory with a root file system; may be repeated",
+	)
 	f.process.register(flags)
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
 	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs, under every condition; not for http and resp, which tare itself generates (`LIST`; default: all)")
@@ -328,7 +349,10 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 			}
 			return nil, usageError("nothing to weigh: name a workload (%s), or give --image, --image-archive, --rootfs or --workload", strings.Join(known, ", "))
 		}
-		subjects = append(subjects, weigh.Subject{Workload: workload.FromCommand(program, sources[0]), Sources: sources})
+		subjects = append(
+			subjects,
+			weigh.Subject{Workload: workload.FromCommand(program, sources[0]), Sources: sources},
+		)
 	}
 	return subjects, assignParams(subjects, params)
 }

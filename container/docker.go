@@ -98,10 +98,21 @@ func dialect(ctx context.Context, c *client.Client) (Engine, error) {
 
 // inspect describes one container, nil where it has ended. With an error it is as the list has it.
 func inspect(ctx context.Context, c *client.Client, engine Engine, s container.Summary) (*Container, error) {
-	found := &Container{Told: true, Engine: engine, ID: s.ID, Name: short(s.ID), Image: s.Image, ImageID: s.ImageID, Labels: s.Labels}
+	found := &Container{
+		Told:    true,
+		Engine:  engine,
+		ID:      s.ID,
+		Name:    short(s.ID),
+		Image:   s.Image,
+		ImageID: s.ImageID,
+		Labels:  s.Labels,
+	}
 	if len(s.Names) > 0 {
 		// Of several names the others are links, "/web/db".
-		found.Name = strings.TrimPrefix(slices.MinFunc(s.Names, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") }), "/")
+		found.Name = strings.TrimPrefix(
+			slices.MinFunc(s.Names, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") }),
+			"/",
+		)
 	}
 	if name, ok := kubernetes(s.Labels); ok {
 		found.Engine, found.Name = Kubernetes, name

@@ -47,10 +47,33 @@ var bookingRecipe = recipe{
 	modules:     []string{"express@4.21.2", "mongodb@6.8.0"},
 	config: Config{
 		Cmd: []string{
-			Supervise, BookingJava, "-Xmx64m", "@" + BookingDatabase, "127.0.0.1", fmt.Sprint(BookingDatabasePort), BookingData + "/booking.mv",
-			"--", BookingNode, BookingAuth, "--address", "127.0.0.1", "--port", fmt.Sprint(BookingAuthPort), "--database", fmt.Sprintf("127.0.0.1:%d", BookingDatabasePort),
-			"--", BookingNode, BookingApplication, "--address", "0.0.0.0", "--port", fmt.Sprint(BookingPort),
-			"--auth", fmt.Sprintf("127.0.0.1:%d", BookingAuthPort), "--database", fmt.Sprintf("127.0.0.1:%d", BookingDatabasePort),
+			Supervise,
+			BookingJava,
+			"-Xmx64m",
+			"@" + BookingDatabase,
+			"127.0.0.1",
+			fmt.Sprint(BookingDatabasePort),
+			BookingData + "/booking.mv",
+			"--",
+			BookingNode,
+			BookingAuth,
+			"--address",
+			"127.0.0.1",
+			"--port",
+			fmt.Sprint(BookingAuthPort),
+			"--database",
+			fmt.Sprintf("127.0.0.1:%d", BookingDatabasePort),
+			"--",
+			BookingNode,
+			BookingApplication,
+			"--address",
+			"0.0.0.0",
+			"--port",
+			fmt.Sprint(BookingPort),
+			"--auth",
+			fmt.Sprintf("127.0.0.1:%d", BookingAuthPort),
+			"--database",
+			fmt.Sprintf("127.0.0.1:%d", BookingDatabasePort),
 		},
 		WorkingDir: BookingData,
 		Ports:      []int{BookingPort},
@@ -58,7 +81,10 @@ var bookingRecipe = recipe{
 	tools: javaCompilerRecipe.name,
 	add:   addBooking,
 	sources: func() ([]byte, error) {
-		supervise, err := sourcesOf(programs.Supervise, slices.Concat(programs.SuperviseFlags, programs.SuperviseSources))
+		supervise, err := sourcesOf(
+			programs.Supervise,
+			slices.Concat(programs.SuperviseFlags, programs.SuperviseSources),
+		)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +128,12 @@ func addBooking(ctx context.Context, b *build) error {
 
 // compileJava compiles one source against the image's archives, inside the tools' root,
 // and gives the classes by their files' names.
-func (b *build) compileJava(ctx context.Context, name string, source []byte, flags []string) (map[string][]byte, error) {
+func (b *build) compileJava(
+	ctx context.Context,
+	name string,
+	source []byte,
+	flags []string,
+) (map[string][]byte, error) {
 	const at = "/tmp/java"
 	jars, err := filepath.Glob(filepath.Join(b.root, jarDirectory, "*.jar"))
 	if err != nil {

@@ -194,7 +194,14 @@ func (s *Store) fetch(ctx context.Context, w *work, r recipe) (Lock, []string, e
 	return got, warnings, err
 }
 
-func (s *Store) fetchFrom(ctx context.Context, apt *aptArchive, w *work, r recipe, locked Lock, isLocked bool) (Lock, []string, error) {
+func (s *Store) fetchFrom(
+	ctx context.Context,
+	apt *aptArchive,
+	w *work,
+	r recipe,
+	locked Lock,
+	isLocked bool,
+) (Lock, []string, error) {
 	fetched, err := w.subdir("fetched")
 	if err != nil {
 		return Lock{}, nil, err
@@ -255,7 +262,8 @@ func (s *Store) fetchFrom(ctx context.Context, apt *aptArchive, w *work, r recip
 // disk and a refusal stay what they are.
 func unreachable(err error) error {
 	var refused *Refused
-	if errors.As(err, &refused) || diskFull(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.As(err, &refused) || diskFull(err) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return &Missing{

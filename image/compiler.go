@@ -29,7 +29,13 @@ func source(flags []string, files ...[]byte) []byte {
 // compile compiles sources, by name, inside the tools' root and puts the
 // program into the image's. The last arguments are what is handed to the
 // compiler: those of the sources that are no headers, and libraries.
-func (b *build) compile(ctx context.Context, program string, sources map[string][]byte, flags []string, last ...string) error {
+func (b *build) compile(
+	ctx context.Context,
+	program string,
+	sources map[string][]byte,
+	flags []string,
+	last ...string,
+) error {
 	const at = "/tmp"
 	for _, name := range sortedKeys(sources) {
 		if err := os.WriteFile(filepath.Join(b.tools, at, name), sources[name], 0o644); err != nil {

@@ -67,8 +67,21 @@ var filesRecipe = recipe{
 		return fillFiles(b.root)
 	},
 	sources: func() ([]byte, error) {
-		return sourcesOf(programs.Files, slices.Concat(programs.FilesFlags, programs.FilesSources),
-			[]byte(fmt.Sprint(filesContent, FilesShelved, FilesLower, FilesLowerSizes, FilesTree, FilesTreeDirectories, FilesTreeFiles)))
+		return sourcesOf(
+			programs.Files,
+			slices.Concat(programs.FilesFlags, programs.FilesSources),
+			[]byte(
+				fmt.Sprint(
+					filesContent,
+					FilesShelved,
+					FilesLower,
+					FilesLowerSizes,
+					FilesTree,
+					FilesTreeDirectories,
+					FilesTreeFiles,
+				),
+			),
+		)
 	},
 }
 

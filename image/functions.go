@@ -52,7 +52,11 @@ func functionRecipe(name, file, summary string) recipe {
 			return os.Chmod(filepath.Join(b.root, functionFile), 0o644) // the umask took its share
 		},
 		sources: func() ([]byte, error) {
-			return sourcesOf(programs.Functions, slices.Concat(programs.FunctionFlags, programs.FunctionSources), []byte(size))
+			return sourcesOf(
+				programs.Functions,
+				slices.Concat(programs.FunctionFlags, programs.FunctionSources),
+				[]byte(size),
+			)
 		},
 	}
 }

@@ -38,7 +38,9 @@ var mapstoreRecipe = recipe{
 		for _, name := range sortedKeys(sources) {
 			parts = append(parts, sources[name])
 		}
-		return source(slices.Concat(programs.MapstoreFlags, programs.MapstoreSources, programs.MapstoreLibraries), parts...), nil
+		return source(
+			slices.Concat(programs.MapstoreFlags, programs.MapstoreSources, programs.MapstoreLibraries),
+			parts...), nil
 	},
 }
 

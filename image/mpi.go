@@ -33,12 +33,23 @@ var mpiCompilerRecipe = recipe{
 // compileMPI is compile for a program on MPICH, for recipes whose tools are
 // mpiCompilerRecipe's. The distribution's mpicc does the same by a script, for which
 // the tools' root has no shell.
-func (b *build) compileMPI(ctx context.Context, program string, sources map[string][]byte, flags []string, last ...string) error {
+func (b *build) compileMPI(
+	ctx context.Context,
+	program string,
+	sources map[string][]byte,
+	flags []string,
+	last ...string,
+) error {
 	headers, err := filepath.Glob(filepath.Join(b.tools, "usr/include/*-linux-gnu/mpich"))
 	if err != nil || len(headers) != 1 {
 		return fmt.Errorf("the headers of MPICH lie in %q: want one directory", headers)
 	}
 	include := "-I" + strings.TrimPrefix(headers[0], b.tools)
 	// What GCC's own library would be needed for is in the program: the root has no shared one.
-	return b.compile(ctx, program, sources, slices.Concat(flags, []string{"-static-libgcc", include}), slices.Concat(last, []string{"-lmpich"})...)
+	return b.compile(
+		ctx,
+		program,
+		sources,
+		slices.Concat(flags, []string{"-static-libgcc", include}),
+		slices.Concat(last, []string{"-lmpich"})...)
 }

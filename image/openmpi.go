@@ -75,8 +75,17 @@ var mpiRecipe = recipe{
 	tools:       openMPICompilerRecipe.name,
 	add:         addMPI,
 	sources: func() ([]byte, error) {
-		return sourcesOf(programs.MPI, slices.Concat(programs.MPIFlags, programs.MPISearchSources, programs.MPIPrimesSources,
-			programs.GrantedFlags, programs.GrantedSources, []string{MPISearchProgram(""), MPIPrimesProgram(""), GrantedProgram}))
+		return sourcesOf(
+			programs.MPI,
+			slices.Concat(
+				programs.MPIFlags,
+				programs.MPISearchSources,
+				programs.MPIPrimesSources,
+				programs.GrantedFlags,
+				programs.GrantedSources,
+				[]string{MPISearchProgram(""), MPIPrimesProgram(""), GrantedProgram},
+			),
+		)
 	},
 }
 
@@ -101,7 +110,13 @@ func addMPI(ctx context.Context, b *build) error {
 
 // compileOpenMPI is compileMPI for a program on Open MPI, for recipes whose tools are
 // openMPICompilerRecipe's.
-func (b *build) compileOpenMPI(ctx context.Context, program string, sources map[string][]byte, flags []string, last ...string) error {
+func (b *build) compileOpenMPI(
+	ctx context.Context,
+	program string,
+	sources map[string][]byte,
+	flags []string,
+	last ...string,
+) error {
 	home, err := filepath.Glob(filepath.Join(b.tools, "usr/lib/*-linux-gnu/openmpi"))
 	if err != nil || len(home) != 1 {
 		return fmt.Errorf("the headers of Open MPI lie in %q: want one directory", home)

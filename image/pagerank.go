@@ -44,7 +44,10 @@ var pageRankRecipe = recipe{
 		return os.Chmod(filepath.Join(b.root, pageRankFile), 0o644) // the umask took its share
 	},
 	sources: func() ([]byte, error) {
-		return sourcesOf(programs.PageRank, slices.Concat(programs.PageRankFlags, programs.PageRankSources, pageRankSize))
+		return sourcesOf(
+			programs.PageRank,
+			slices.Concat(programs.PageRankFlags, programs.PageRankSources, pageRankSize),
+		)
 	},
 }
 

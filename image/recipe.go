@@ -43,14 +43,45 @@ type recipe struct {
 
 // recipes lists what can be built, in the order in which people see it.
 var recipes = []recipe{
-	redisRecipe, httpdRecipe, docstoreRecipe, multimodelRecipe, wordpressRecipe, bookingRecipe, cassandraRecipe, mapstoreRecipe, thriftRecipe, streamRecipe, streamMPIRecipe, streamPeerRecipe, ffmpegRecipe, uriParserRecipe, hashingRecipe,
-	pageRankRecipe, fioRecipe, haccioRecipe, mpiRecipe, staticRecipe, heapRecipe,
-	filesRecipe, emptyRecipe, busyboxRecipe,
+	redisRecipe,
+	httpdRecipe,
+	docstoreRecipe,
+	multimodelRecipe,
+	wordpressRecipe,
+	bookingRecipe,
+	cassandraRecipe,
+	mapstoreRecipe,
+	thriftRecipe,
+	streamRecipe,
+	streamMPIRecipe,
+	streamPeerRecipe,
+	ffmpegRecipe,
+	uriParserRecipe,
+	hashingRecipe,
+	pageRankRecipe,
+	fioRecipe,
+	haccioRecipe,
+	mpiRecipe,
+	staticRecipe,
+	heapRecipe,
+	filesRecipe,
+	emptyRecipe,
+	busyboxRecipe,
 }
 
 // toolRecipes are those that are no workload's: other recipes use them, or virtual
 // machines ([Store.Guest]).
-var toolRecipes = []recipe{compilerRecipe, lmdbCompilerRecipe, goCompilerRecipe, javaCompilerRecipe, mpiCompilerRecipe, openMPICompilerRecipe, guestKernelRecipe, guestToolsRecipe, guestDebianRecipe}
+var toolRecipes = []recipe{
+	compilerRecipe,
+	lmdbCompilerRecipe,
+	goCompilerRecipe,
+	javaCompilerRecipe,
+	mpiCompilerRecipe,
+	openMPICompilerRecipe,
+	guestKernelRecipe,
+	guestToolsRecipe,
+	guestDebianRecipe,
+}
 
 // Recipes lists the names of the recipes that the store can build.
 func (s *Store) Recipes() []string {

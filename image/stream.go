@@ -47,7 +47,12 @@ var streamMPIRecipe = recipe{
 		if err != nil {
 			return err
 		}
-		return b.compileMPI(ctx, StreamMPIProgram[1:], sources, programs.StreamMPIFlags, slices.Concat(programs.StreamMPISources, []string{"-lm"})...)
+		return b.compileMPI(
+			ctx,
+			StreamMPIProgram[1:],
+			sources,
+			programs.StreamMPIFlags,
+			slices.Concat(programs.StreamMPISources, []string{"-lm"})...)
 	},
 	sources: func() ([]byte, error) {
 		return sourcesOf(programs.Stream, slices.Concat(programs.StreamMPIFlags, programs.StreamMPISources))

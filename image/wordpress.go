@@ -76,7 +76,13 @@ var wordpressRecipe = recipe{
 		for _, name := range sortedKeys(files) {
 			texts = append(texts, name, string(files[name]))
 		}
-		arguments := slices.Concat(programs.SuperviseFlags, programs.SuperviseSources, wordpressTables, texts, []string{wordpressBefore, wordpressAfter})
+		arguments := slices.Concat(
+			programs.SuperviseFlags,
+			programs.SuperviseSources,
+			wordpressTables,
+			texts,
+			[]string{wordpressBefore, wordpressAfter},
+		)
 		return sourcesOf(programs.Supervise, arguments)
 	},
 }

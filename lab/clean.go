@@ -37,7 +37,12 @@ type CleanFailure struct {
 // Clean removes what dead runs left, by their ledgers in dir, newest thing
 // first, and only that. platforms resolves a platform's name. A thing that
 // cannot be removed keeps its ledger, so that Clean can be tried again.
-func Clean(ctx context.Context, dir string, platforms func(name string) (platform.Platform, error), dry bool) (Cleaned, error) {
+func Clean(
+	ctx context.Context,
+	dir string,
+	platforms func(name string) (platform.Platform, error),
+	dry bool,
+) (Cleaned, error) {
 	var done Cleaned
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return done, nil
@@ -61,7 +66,13 @@ func Clean(ctx context.Context, dir string, platforms func(name string) (platfor
 	return done, nil
 }
 
-func cleanOne(ctx context.Context, path string, platforms func(string) (platform.Platform, error), dry bool, done *Cleaned) error {
+func cleanOne(
+	ctx context.Context,
+	path string,
+	platforms func(string) (platform.Platform, error),
+	dry bool,
+	done *Cleaned,
+) error {
 	ledger, err := file.Lock(path)
 	if locked := new(file.Locked); errors.As(err, &locked) {
 		done.Alive = append(done.Alive, path)

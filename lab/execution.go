@@ -80,8 +80,16 @@ func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, dr
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		e.result = record.Trial{Condition: e.condition.ID, Workload: e.condition.Workload, Block: round, Attempt: 1, Position: position, Replicate: e.replicate,
-			Started: r.lab.now(), Covariates: map[string]float64{"padding_bytes": float64(e.padding)}}
+		e.result = record.Trial{
+			Condition:  e.condition.ID,
+			Workload:   e.condition.Workload,
+			Block:      round,
+			Attempt:    1,
+			Position:   position,
+			Replicate:  e.replicate,
+			Started:    r.lab.now(),
+			Covariates: map[string]float64{"padding_bytes": float64(e.padding)},
+		}
 		e.dropped = r.create(ctx, e)
 	}
 	watch := r.observer()
@@ -97,7 +105,17 @@ func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, dr
 		}
 		e := all[i]
 		c := e.condition
-		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Rounds: true, Left: r.left()})
+		r.lab.tell(
+			Event{
+				Kind:      Started,
+				Group:     g.Workload,
+				Condition: c.ID,
+				Label:     c.Label,
+				Block:     round,
+				Rounds:    true,
+				Left:      r.left(),
+			},
+		)
 		if e.dropped == nil {
 			e.dropped = r.perform(ctx, e, strip, position)
 		}
@@ -136,7 +154,17 @@ func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, dr
 		if _, err := r.lab.Store.AddTrial(r.run.ID, e.result); err != nil {
 			return err
 		}
-		r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: round, Rounds: true, Text: e.result.Error})
+		r.lab.tell(
+			Event{
+				Kind:      Ended,
+				Group:     g.Workload,
+				Condition: c.ID,
+				Label:     c.Label,
+				Block:     round,
+				Rounds:    true,
+				Text:      e.result.Error,
+			},
+		)
 	}
 	for _, e := range all {
 		if e.dropped != nil && (round == 0 || errors.Is(e.dropped, platform.ErrGone)) {
@@ -203,7 +231,19 @@ func (r *runner) perform(ctx context.Context, e *execution, strip, position int)
 	if usage, err := e.inst.Usage(); err == nil {
 		cpu = usage.CPU
 	}
-	e.result.Slices = []record.Slice{{Strip: strip, Position: position, Previous: r.strips.previous, Started: e.began, Window: max(1, e.result.Elapsed), Amount: 1, CPU: cpu, Worked: 1, Load: -1}}
+	e.result.Slices = []record.Slice{
+		{
+			Strip:    strip,
+			Position: position,
+			Previous: r.strips.previous,
+			Started:  e.began,
+			Window:   max(1, e.result.Elapsed),
+			Amount:   1,
+			CPU:      cpu,
+			Worked:   1,
+			Load:     -1,
+		},
+	}
 	return encodeHistograms(&e.result, e.trial.histograms)
 }
 

@@ -53,7 +53,12 @@ func fit(c Condition, img image.Image, host record.Host) error {
 
 // room refuses what the disk below a platform's data directories cannot hold. A
 // platform that does not tell where they lie is believed.
-func room(ctx context.Context, c Condition, p platform.Platform, at func(path string) (filesystem.FileSystem, error)) error {
+func room(
+	ctx context.Context,
+	c Condition,
+	p platform.Platform,
+	at func(path string) (filesystem.FileSystem, error),
+) error {
 	if c.Program == nil {
 		return nil
 	}

@@ -27,7 +27,12 @@ const LowMemory = 0.03
 
 // guard cancels when the host runs out of memory, looking whenever tick tells
 // it to, until ctx ends.
-func guard(ctx context.Context, tick <-chan time.Time, read func() (total, available int64, err error), cancel context.CancelCauseFunc) {
+func guard(
+	ctx context.Context,
+	tick <-chan time.Time,
+	read func() (total, available int64, err error),
+	cancel context.CancelCauseFunc,
+) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -59,7 +59,14 @@ func keepOnline(host switches, ledger platform.Ledger, stay, leave []int) (resto
 	if err != nil {
 		return nil, err
 	}
-	done, err := ledger.Add(platform.Entry{Platform: hostEntry, Kind: offlineKind, ID: platform.FormatCPUList(state.Offline), Attrs: map[string]string{offlineState: string(text)}})
+	done, err := ledger.Add(
+		platform.Entry{
+			Platform: hostEntry,
+			Kind:     offlineKind,
+			ID:       platform.FormatCPUList(state.Offline),
+			Attrs:    map[string]string{offlineState: string(text)},
+		},
+	)
 	if err != nil {
 		return nil, err
 	}

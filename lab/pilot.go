@@ -100,7 +100,13 @@ type pilotSlices struct {
 
 // pilotRound is one round of the pilot. The first one finds, besides, how long programs
 // take to warm up and to settle, and how long a slice has to be.
-func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Drive, plan *record.RoundPlan, seen *pilotSlices) (err error) {
+func (r *runner) pilotRound(
+	ctx context.Context,
+	g Group,
+	drives []workload.Drive,
+	plan *record.RoundPlan,
+	seen *pilotSlices,
+) (err error) {
 	first := plan.Pilot == 0
 	warm := map[warming][]time.Duration{} // of each instance
 	began := r.lab.now()
@@ -154,7 +160,8 @@ func (r *runner) pilotRound(ctx context.Context, g Group, drives []workload.Driv
 	}
 	var all []record.TrialSlice
 	for i := range pilotStrips {
-		if share := r.shareOf(); i >= leastPilotStrips && share > 0 && stripped > time.Duration(pilotShare*float64(share)) {
+		if share := r.shareOf(); i >= leastPilotStrips && share > 0 &&
+			stripped > time.Duration(pilotShare*float64(share)) {
 			break
 		}
 		for _, d := range drives {
@@ -239,7 +246,13 @@ func (s *seat) unfit(err error) error {
 }
 
 // chooseSlices settles how long a slice lasts, and what of it is left out after a thaw.
-func (r *runner) chooseSlices(ctx context.Context, g Group, drives []workload.Drive, seats []*seat, plan *record.RoundPlan) error {
+func (r *runner) chooseSlices(
+	ctx context.Context,
+	g Group,
+	drives []workload.Drive,
+	seats []*seat,
+	plan *record.RoundPlan,
+) error {
 	plan.Slice = shortestSlice
 	slow := false
 	for _, d := range drives {
@@ -405,7 +418,13 @@ func (seen *pilotSlices) add(seats []*seat, all []record.TrialSlice) {
 // allocate settles how many strips a round has: the time of a strip against that of a
 // round, as their variances ask for (Kalibera and Jones, ISMM 2013), within what leaves
 // enough rounds in the budget.
-func (r *runner) allocate(g Group, plan *record.RoundPlan, seen *pilotSlices, drives []workload.Drive, spent time.Duration) {
+func (r *runner) allocate(
+	g Group,
+	plan *record.RoundPlan,
+	seen *pilotSlices,
+	drives []workload.Drive,
+	spent time.Duration,
+) {
 	plan.CostOfStrip, plan.CostOfRound = average(seen.strips), average(seen.rounds)
 	// A strip of each part, with its share of what is measured more seldom.
 	perStrip, perRound := time.Duration(0), plan.CostOfRound

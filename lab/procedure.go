@@ -109,7 +109,17 @@ func (b *workbench) ImageOf(src workload.Source) (image.Image, error) {
 }
 
 func (b *workbench) Tell(text string) {
-	b.r.lab.tell(Event{Kind: Reported, Group: b.condition.Workload, Condition: b.condition.ID, Label: b.condition.Label, Block: b.result.Block, Text: text, Left: b.r.left()})
+	b.r.lab.tell(
+		Event{
+			Kind:      Reported,
+			Group:     b.condition.Workload,
+			Condition: b.condition.ID,
+			Label:     b.condition.Label,
+			Block:     b.result.Block,
+			Text:      text,
+			Left:      b.r.left(),
+		},
+	)
 }
 
 func (b *workbench) Box(ctx context.Context, spec platform.BoxSpec) (platform.Box, error) {
@@ -173,7 +183,15 @@ func (b *workbench) Attach(a record.Attachment) {
 
 // workbench makes what a trial's procedure, or its watch, works with.
 func (r *runner) workbench(ctx context.Context, c Condition, t *trial, result *record.Trial) *workbench {
-	return &workbench{trial: t, r: r, ctx: ctx, condition: c, seed: trialSeed(r.design.Seed, c.Workload, result.Block, result.Attempt), result: result, watch: r.observer()}
+	return &workbench{
+		trial:     t,
+		r:         r,
+		ctx:       ctx,
+		condition: c,
+		seed:      trialSeed(r.design.Seed, c.Workload, result.Block, result.Attempt),
+		result:    result,
+		watch:     r.observer(),
+	}
 }
 
 // proceed executes a trial by its condition's procedure.

@@ -47,7 +47,13 @@ func draws(seed int64, group string, round int) *rand.Rand {
 // openRound launches the instances of a round, one after the other, and has each warmed up
 // before it freezes. What fails takes no part; in the pilot, round 0, that is an error.
 // The seats are to be closed whatever the error.
-func (r *runner) openRound(ctx context.Context, g Group, round, turn int, draw *rand.Rand, after func(context.Context, *seat) error) ([]*seat, error) {
+func (r *runner) openRound(
+	ctx context.Context,
+	g Group,
+	round, turn int,
+	draw *rand.Rand,
+	after func(context.Context, *seat) error,
+) ([]*seat, error) {
 	seats := r.seats(g, r.cohort(g, turn), draw)
 	if hasControls(round) {
 		aheadOfAll(seats)
@@ -57,7 +63,18 @@ func (r *runner) openRound(ctx context.Context, g Group, round, turn int, draw *
 		if ctx.Err() != nil {
 			return seats, context.Cause(ctx)
 		}
-		r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: round, Rounds: true, Text: "launch", Left: r.left()})
+		r.lab.tell(
+			Event{
+				Kind:      Started,
+				Group:     g.Workload,
+				Condition: s.condition.ID,
+				Label:     s.condition.Label,
+				Block:     round,
+				Rounds:    true,
+				Text:      "launch",
+				Left:      r.left(),
+			},
+		)
 		err := r.launch(ctx, s, round, position)
 		if err == nil {
 			err = after(ctx, s)
@@ -91,7 +108,17 @@ func (r *runner) drop(ctx context.Context, s *seat, why error) error {
 		return nil
 	}
 	s.dropped = why
-	r.lab.tell(Event{Kind: Ended, Group: s.condition.Workload, Condition: s.condition.ID, Label: s.condition.Label, Block: s.result.Block, Rounds: true, Text: firstLine(why.Error())})
+	r.lab.tell(
+		Event{
+			Kind:      Ended,
+			Group:     s.condition.Workload,
+			Condition: s.condition.ID,
+			Label:     s.condition.Label,
+			Block:     s.result.Block,
+			Rounds:    true,
+			Text:      firstLine(why.Error()),
+		},
+	)
 	return r.stop(ctx, s)
 }
 
@@ -230,7 +257,16 @@ func (r *runner) sliceRound(ctx context.Context, g Group, round int, plan record
 				continue
 			}
 			number++
-			r.lab.tell(Event{Kind: Stripped, Group: g.Workload, Block: round, Rounds: true, Text: fmt.Sprintf("strip %d: %s", number, d.Name), Left: r.left()})
+			r.lab.tell(
+				Event{
+					Kind:   Stripped,
+					Group:  g.Workload,
+					Block:  round,
+					Rounds: true,
+					Text:   fmt.Sprintf("strip %d: %s", number, d.Name),
+					Left:   r.left(),
+				},
+			)
 			if _, err := r.strip(ctx, seats, number, stretchOf(d, plan), draw); err != nil {
 				return err
 			}
@@ -264,7 +300,13 @@ func (r *runner) warmSeat(ctx context.Context, s *seat, drives []workload.Drive,
 
 // control measures the baseline apart from the strips: beside no other instance, as it is
 // launched first, and by long slices. What differs tells what slicing hides.
-func (r *runner) control(ctx context.Context, s *seat, drives []workload.Drive, plan record.RoundPlan, draw *rand.Rand) error {
+func (r *runner) control(
+	ctx context.Context,
+	s *seat,
+	drives []workload.Drive,
+	plan record.RoundPlan,
+	draw *rand.Rand,
+) error {
 	if err := s.freeze(ctx); err != nil {
 		return err
 	}

@@ -46,7 +46,11 @@ func (r *runner) chooseDesign(ctx context.Context, g *Group) error {
 // Sliceable says why a group cannot be measured by rounds; empty where it can, and then
 // whether a slice is an execution. Only a pilot finds out whether the program still works
 // after it was frozen.
-func Sliceable(ctx context.Context, g Group, platforms func(name string) platform.Platform) (executions bool, why string) {
+func Sliceable(
+	ctx context.Context,
+	g Group,
+	platforms func(name string) platform.Platform,
+) (executions bool, why string) {
 	var drives []workload.Drive
 	for _, c := range g.Conditions {
 		if c.Procedure != nil || c.Watch != nil || c.Around != nil {

@@ -456,7 +456,12 @@ func (r *runner) prepareGroups(ctx context.Context, groups []Group) error {
 }
 
 // provide finds or makes the image of a source, once a run.
-func (r *runner) provide(ctx context.Context, images map[workload.Source]image.Image, of string, src workload.Source) (image.Image, error) {
+func (r *runner) provide(
+	ctx context.Context,
+	images map[workload.Source]image.Image,
+	of string,
+	src workload.Source,
+) (image.Image, error) {
 	if img, ok := images[src]; ok {
 		return img, nil
 	}
@@ -581,7 +586,14 @@ func (r *runner) completeBlock(ctx context.Context, g Group, p *progress) error 
 	p.blocks = block
 	r.setTarget(g, p)
 	if len(taint) > 0 && !r.enough(g) {
-		r.lab.tell(Event{Kind: Warned, Group: g.Workload, Block: block, Text: fmt.Sprintf("%s: block %d stays disturbed (%s) and counts for nothing: one more is measured", g.Workload, block, taint[0])})
+		r.lab.tell(
+			Event{
+				Kind:  Warned,
+				Group: g.Workload,
+				Block: block,
+				Text:  fmt.Sprintf("%s: block %d stays disturbed (%s) and counts for nothing: one more is measured", g.Workload, block, taint[0]),
+			},
+		)
 	}
 	r.lab.tell(Event{Kind: Blocked, Group: g.Workload, Block: block, Left: r.left()})
 	if r.lab.Interim != nil {
@@ -602,7 +614,9 @@ func (r *runner) executeBlock(ctx context.Context, g Group, block, attempt int) 
 		var again []slot
 		for i, s := range due {
 			c := g.Conditions[s.condition]
-			r.lab.tell(Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Left: r.left()})
+			r.lab.tell(
+				Event{Kind: Started, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Left: r.left()},
+			)
 			t, err := r.runTrial(ctx, c, block, attempt)
 			t.Position, t.Replicate = position, s.replicate
 			position++
@@ -624,9 +638,28 @@ func (r *runner) executeBlock(ctx context.Context, g Group, block, attempt int) 
 				return nil, err
 			}
 			if repeats {
-				r.lab.tell(Event{Kind: Tainted, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Text: t.Taint[0]})
+				r.lab.tell(
+					Event{
+						Kind:      Tainted,
+						Group:     g.Workload,
+						Condition: c.ID,
+						Label:     c.Label,
+						Block:     block,
+						Text:      t.Taint[0],
+					},
+				)
 			}
-			r.lab.tell(Event{Kind: Ended, Group: g.Workload, Condition: c.ID, Label: c.Label, Block: block, Elapsed: t.Elapsed, Text: t.Error})
+			r.lab.tell(
+				Event{
+					Kind:      Ended,
+					Group:     g.Workload,
+					Condition: c.ID,
+					Label:     c.Label,
+					Block:     block,
+					Elapsed:   t.Elapsed,
+					Text:      t.Error,
+				},
+			)
 			if t.Error == "" {
 				r.failures[c.ID] = 0
 				continue
@@ -658,7 +691,12 @@ func (r *runner) setTarget(g Group, p *progress) {
 	if err != nil {
 		return
 	}
-	wanted := overhead.SteinBlocks(run, g.Workload, overhead.Options{SmallestEffect: plan.SmallestEffect, Level: plan.Level}, plan.Precision)
+	wanted := overhead.SteinBlocks(
+		run,
+		g.Workload,
+		overhead.Options{SmallestEffect: plan.SmallestEffect, Level: plan.Level},
+		plan.Precision,
+	)
 	if wanted == 0 {
 		return // the pilot does not tell yet
 	}

@@ -87,7 +87,10 @@ func (r *runner) spec(s *seat) (platform.Spec, error) {
 	if err != nil {
 		return platform.Spec{}, err
 	}
-	program.Env = append(program.Env[:len(program.Env):len(program.Env)], paddingVariable+"="+strings.Repeat("x", s.padding))
+	program.Env = append(
+		program.Env[:len(program.Env):len(program.Env)],
+		paddingVariable+"="+strings.Repeat("x", s.padding),
+	)
 	r.trials++
 	spec, err := SpecOf(fmt.Sprintf("%s-%d", r.name, r.trials), r.images[c.ID], program, c.Condition)
 	if err != nil {
@@ -103,8 +106,16 @@ func (r *runner) spec(s *seat) (platform.Spec, error) {
 func (r *runner) launch(ctx context.Context, s *seat, round, position int) error {
 	c := s.condition
 	s.began = r.lab.now()
-	s.result = record.Trial{Condition: c.ID, Workload: c.Workload, Block: round, Attempt: 1, Position: position, Replicate: s.replicate,
-		Started: s.began, Covariates: map[string]float64{"port": float64(s.port), "padding_bytes": float64(s.padding)}}
+	s.result = record.Trial{
+		Condition:  c.ID,
+		Workload:   c.Workload,
+		Block:      round,
+		Attempt:    1,
+		Position:   position,
+		Replicate:  s.replicate,
+		Started:    s.began,
+		Covariates: map[string]float64{"port": float64(s.port), "padding_bytes": float64(s.padding)},
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.limit(c), fmt.Errorf("not ready after %v (--trial-limit)", r.limit(c)))
 	defer cancel()
 	spec, err := r.spec(s)

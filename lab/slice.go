@@ -67,7 +67,17 @@ func (r *runner) slice(ctx context.Context, s *seat, w stretch, seed uint64) ([]
 		return nil, err
 	}
 	began := r.lab.now()
-	all, err := r.load(ctx, s, w.drive, workload.Stretch{Duration: w.length, Ramp: time.Duration(rampShare * float64(w.length)), Rate: w.rate, Seed: seed})
+	all, err := r.load(
+		ctx,
+		s,
+		w.drive,
+		workload.Stretch{
+			Duration: w.length,
+			Ramp:     time.Duration(rampShare * float64(w.length)),
+			Rate:     w.rate,
+			Seed:     seed,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +107,13 @@ func (r *runner) slice(ctx context.Context, s *seat, w stretch, seed uint64) ([]
 // strip measures one slice of every seat, in an order that is drawn. A seat whose slice
 // fails takes no further part; a strip that is cut short is not kept. The slices that it
 // gives are in the record once their span is ([runner.keep]).
-func (r *runner) strip(ctx context.Context, seats []*seat, number int, w stretch, draw *rand.Rand) ([]record.TrialSlice, error) {
+func (r *runner) strip(
+	ctx context.Context,
+	seats []*seat,
+	number int,
+	w stretch,
+	draw *rand.Rand,
+) ([]record.TrialSlice, error) {
 	order := draw.Perm(len(seats))
 	seed := draw.Uint64() // the same moments for all of a strip
 	if r.strips.span.IsZero() {

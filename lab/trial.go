@@ -101,7 +101,14 @@ func (t *trial) RecordHistogram(name string, h *hdrhistogram.Histogram) {
 // its place in the run; its Error says why it is not valid. The error return
 // is for what ends the run: the context's end, or a platform that is gone.
 func (r *runner) runTrial(ctx context.Context, c Condition, block, attempt int) (record.Trial, error) {
-	result := record.Trial{Condition: c.ID, Workload: c.Workload, Block: block, Attempt: attempt, Started: r.lab.now(), Covariates: map[string]float64{}}
+	result := record.Trial{
+		Condition:  c.ID,
+		Workload:   c.Workload,
+		Block:      block,
+		Attempt:    attempt,
+		Started:    r.lab.now(),
+		Covariates: map[string]float64{},
+	}
 	if ctx.Err() != nil {
 		return result, context.Cause(ctx)
 	}

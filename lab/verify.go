@@ -42,7 +42,8 @@ func verify(platformName string, asked platform.Setting, got platform.InForce) [
 	}
 	// Weights of cgroup v2 run from 1 to 10000 where shares run from 2 to
 	// 262144, so a share read back from a weight is rounded.
-	if asked.CPUShares != 0 && math.Abs(float64(got.CPUShares-asked.CPUShares)) > math.Max(27, 0.02*float64(asked.CPUShares)) {
+	if asked.CPUShares != 0 &&
+		math.Abs(float64(got.CPUShares-asked.CPUShares)) > math.Max(27, 0.02*float64(asked.CPUShares)) {
 		differ("cpu-shares", asked.CPUShares, got.CPUShares)
 	}
 	if asked.CPUSet != "" && got.CPUSet != asked.CPUSet {

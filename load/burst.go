@@ -70,7 +70,13 @@ func (o BurstOptions) withDefaults() (BurstOptions, error) {
 	if o.Duration <= 0 {
 		return o, fmt.Errorf("load: a burst of %v: want more than 0", o.Duration)
 	}
-	full, err := Options{Rate: o.Rate, Arrival: o.Arrival, Seed: o.Seed, Timeout: o.Timeout, Duration: o.Duration}.withDefaults()
+	full, err := Options{
+		Rate:     o.Rate,
+		Arrival:  o.Arrival,
+		Seed:     o.Seed,
+		Timeout:  o.Timeout,
+		Duration: o.Duration,
+	}.withDefaults()
 	if err != nil {
 		return o, err
 	}

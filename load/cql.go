@@ -132,7 +132,11 @@ type CQLClient struct {
 
 // DialCQL connects to host:port by dial, which may be nil for TCP. It returns when
 // the service has answered that it is ready.
-func DialCQL(ctx context.Context, by func(ctx context.Context, address string) (net.Conn, error), address string) (*CQLClient, error) {
+func DialCQL(
+	ctx context.Context,
+	by func(ctx context.Context, address string) (net.Conn, error),
+	address string,
+) (*CQLClient, error) {
 	return dialCQL(ctx, by, address)
 }
 

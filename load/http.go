@@ -169,7 +169,8 @@ func (c *httpConn) build(of HTTPRequest) (prepared, error) {
 	if of.Path == "" {
 		of.Path = "/"
 	}
-	if of.Path[0] != '/' || strings.ContainsFunc(of.Method+of.Path+of.Cookie, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+	if of.Path[0] != '/' ||
+		strings.ContainsFunc(of.Method+of.Path+of.Cookie, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return prepared{}, fmt.Errorf("http request %q %q with cookie %q: want a path that begins with /, and no spaces", of.Method, of.Path, of.Cookie)
 	}
 	raw := append(append(c.drawn[:0], of.Method...), ' ')

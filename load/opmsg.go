@@ -112,7 +112,11 @@ func DialOpMsg(ctx context.Context, address string) (*OpMsgClient, error) {
 	return dialOpMsg(ctx, nil, address)
 }
 
-func dialOpMsg(ctx context.Context, by func(context.Context, string) (net.Conn, error), address string) (*OpMsgClient, error) {
+func dialOpMsg(
+	ctx context.Context,
+	by func(context.Context, string) (net.Conn, error),
+	address string,
+) (*OpMsgClient, error) {
 	conn, err := dial(ctx, by, address)
 	if err != nil {
 		return nil, err

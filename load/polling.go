@@ -21,7 +21,10 @@ const LongestPoll = socket.LongestPoll
 // connection, where neither the service nor anything else under trial runs on
 // the generator's CPUs. Where those are threads of the service's own cores, the
 // service has less of them.
-func Polling(by func(ctx context.Context, address string) (net.Conn, error), limit time.Duration) func(context.Context, string) (net.Conn, error) {
+func Polling(
+	by func(ctx context.Context, address string) (net.Conn, error),
+	limit time.Duration,
+) func(context.Context, string) (net.Conn, error) {
 	return func(ctx context.Context, address string) (net.Conn, error) {
 		conn, err := dialing(by).connect(ctx, address)
 		if err != nil {

@@ -161,7 +161,11 @@ func DialRESP(ctx context.Context, address string) (*RESPClient, error) {
 	return dialRESP(ctx, nil, address)
 }
 
-func dialRESP(ctx context.Context, by func(context.Context, string) (net.Conn, error), address string) (*RESPClient, error) {
+func dialRESP(
+	ctx context.Context,
+	by func(context.Context, string) (net.Conn, error),
+	address string,
+) (*RESPClient, error) {
 	conn, err := dial(ctx, by, address)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,9 @@ func (g *generator) run(ctx context.Context) (Result, error) {
 	conns := make([]Conn, g.options.Connections)
 	var opening, loading sync.WaitGroup
 	for i := range conns {
-		opening.Go(func() { conns[i], _ = open(ctx, g.target, g.options.Timeout) }) // a request will try again, and tell
+		opening.Go(
+			func() { conns[i], _ = open(ctx, g.target, g.options.Timeout) },
+		) // a request will try again, and tell
 	}
 	opening.Wait()
 	defer quiet()()

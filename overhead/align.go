@@ -82,11 +82,17 @@ func renamed(run, other record.Run) (record.Run, []string) {
 // counterpart finds the condition that agrees with c in all factors that both runs
 // tell of and has a metric in common with it; of several the one of which c leaves
 // least beyond it. -1 where there is none; clear is false where two are as good.
-func counterpart(c record.Condition, others []record.Condition, given []map[string]string, known map[string]bool) (at int, clear bool) {
+func counterpart(
+	c record.Condition,
+	others []record.Condition,
+	given []map[string]string,
+	known map[string]bool,
+) (at int, clear bool) {
 	at, clear = -1, true
 	var least [2]int
 	for i, o := range others {
-		if !agree(c, given[i], known) || !slices.ContainsFunc(c.Metrics, func(m workload.Metric) bool { return hasMetric(&o, m) }) {
+		if !agree(c, given[i], known) ||
+			!slices.ContainsFunc(c.Metrics, func(m workload.Metric) bool { return hasMetric(&o, m) }) {
 			continue
 		}
 		var extra [2]int // factors first: a setting that is not given is the usual one

@@ -127,7 +127,18 @@ func Analyse(run record.Run, opt Options) Report {
 }
 
 func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*comparison) {
-	report := MetricReport{Name: m.Name, Unit: m.Unit, Primary: m.Primary, HigherIsBetter: m.Better == workload.Higher, Quantile: m.Quantile, Part: m.Part, Figure: m.Figure, Rounds: l.rounds, NoiseFloor: math.NaN(), Rows: make([]Row, len(l.conditions))}
+	report := MetricReport{
+		Name:           m.Name,
+		Unit:           m.Unit,
+		Primary:        m.Primary,
+		HigherIsBetter: m.Better == workload.Higher,
+		Quantile:       m.Quantile,
+		Part:           m.Part,
+		Figure:         m.Figure,
+		Rounds:         l.rounds,
+		NoiseFloor:     math.NaN(),
+		Rows:           make([]Row, len(l.conditions)),
+	}
 	var comparisons []*comparison
 	disturbed := l.allTainted()
 	for i, c := range l.conditions {

@@ -67,13 +67,27 @@ func Benchfmt(w io.Writer, run record.Run) error {
 						break
 					}
 					if f, ok := b.figure(c.ID, m); ok && !b.disturbed {
-						fmt.Fprintf(out, "%s/metric=%s 1 %s %s\n", names[c.ID], lastPart(m.Name), strconv.FormatFloat(f.value, 'g', -1, 64), unit(m))
+						fmt.Fprintf(
+							out,
+							"%s/metric=%s 1 %s %s\n",
+							names[c.ID],
+							lastPart(m.Name),
+							strconv.FormatFloat(f.value, 'g', -1, 64),
+							unit(m),
+						)
 					}
 				}
 				for replicate := range 2 {
 					for _, m := range c.Metrics {
 						if value, ok := b.cells[place{c.ID, replicate}].value(m); ok {
-							fmt.Fprintf(out, "%s/metric=%s 1 %s %s\n", names[c.ID], lastPart(m.Name), strconv.FormatFloat(value, 'g', -1, 64), unit(m))
+							fmt.Fprintf(
+								out,
+								"%s/metric=%s 1 %s %s\n",
+								names[c.ID],
+								lastPart(m.Name),
+								strconv.FormatFloat(value, 'g', -1, 64),
+								unit(m),
+							)
 						}
 					}
 				}

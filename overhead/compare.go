@@ -92,7 +92,14 @@ func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 		opt.Drift = DefaultDrift
 	}
 	analysis := Options{}.from(is)
-	c := Comparison{Old: was.ID, New: is.ID, Level: analysis.Level, Drift: opt.Drift, Threshold: Threshold{FailAbove: opt.FailAbove}, Unjudged: unjudged(was, is)}
+	c := Comparison{
+		Old:       was.ID,
+		New:       is.ID,
+		Level:     analysis.Level,
+		Drift:     opt.Drift,
+		Threshold: Threshold{FailAbove: opt.FailAbove},
+		Unjudged:  unjudged(was, is),
+	}
 	if was.Status == record.Imported || is.Status == record.Imported {
 		var unclear []string
 		was, is, unclear = aligned(was, is)
@@ -174,7 +181,11 @@ func unjudged(was, is record.Run) string {
 	}
 	for _, now := range is.Conditions {
 		for _, then := range was.Conditions {
-			if d := [2]string{designOf(was, then.Workload), designOf(is, now.Workload)}; then.Workload == now.Workload && d[0] != d[1] {
+			if d := [2]string{
+				designOf(was, then.Workload),
+				designOf(is, now.Workload),
+			}; then.Workload == now.Workload &&
+				d[0] != d[1] {
 				return fmt.Sprintf("%s was measured in %s in %s, and in %s in %s: measure both by the same design (--design)", now.Workload, d[0], was.ID, d[1], is.ID)
 			}
 		}
@@ -258,7 +269,13 @@ func (c *Comparison) alone(condition string, m workload.Metric, in *layout, abse
 }
 
 // compareMetric makes a row, and gives it as it is judged: its change is widened by the drift.
-func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, opt Options, drift float64) (ComparisonRow, judged) {
+func compareMetric(
+	then, now *layout,
+	c *record.Condition,
+	m workload.Metric,
+	opt Options,
+	drift float64,
+) (ComparisonRow, judged) {
 	before, after := then.figures(m, c.ID, false), now.figures(m, c.ID, false)
 	change := func(before, after []figure, at float64) stats.Estimate {
 		if (pairs{metric: m, base: before, treatment: after}).exact() && positive(before) && positive(after) {
@@ -285,9 +302,17 @@ func compareMetric(then, now *layout, c *record.Condition, m workload.Metric, op
 		at.withTainted = widened(then.figures(m, c.ID, true), now.figures(m, c.ID, true))
 	}
 	row := ComparisonRow{
-		Workload: now.workload, Condition: c.ID, Label: label(*c), Platform: c.Platform,
-		Metric: m.Name, Unit: m.Unit, HigherIsBetter: m.Better == workload.Higher, Judged: then.carries(m.Name) || now.carries(m.Name),
-		OldValue: level(m, before, opt), NewValue: level(m, after, opt), Change: change(before, after, opt.Level),
+		Workload:       now.workload,
+		Condition:      c.ID,
+		Label:          label(*c),
+		Platform:       c.Platform,
+		Metric:         m.Name,
+		Unit:           m.Unit,
+		HigherIsBetter: m.Better == workload.Higher,
+		Judged:         then.carries(m.Name) || now.carries(m.Name),
+		OldValue:       level(m, before, opt),
+		NewValue:       level(m, after, opt),
+		Change:         change(before, after, opt.Level),
 	}
 	row.Percent, row.PercentLow, row.PercentHigh = percent(row.Change, m.Better)
 	row.DriftLow, row.DriftHigh = at.change(opt.Level)

@@ -238,8 +238,12 @@ func NewDocument(run record.Run, rep Report) Document {
 			ID: run.ID, Study: run.Study, Command: filled(run.Command), Version: run.Version, Seed: run.Seed,
 			Started: run.Started, Status: run.Status, Reason: run.Reason, Plan: run.Plan,
 		},
-		Host:       run.Host,
-		Analysis:   DocumentAnalysis{SmallestEffect: Number(rep.SmallestEffect), Level: Number(rep.Level), Comparisons: rep.Comparisons()},
+		Host: run.Host,
+		Analysis: DocumentAnalysis{
+			SmallestEffect: Number(rep.SmallestEffect),
+			Level:          Number(rep.Level),
+			Comparisons:    rep.Comparisons(),
+		},
 		Conditions: []DocumentCondition{},
 		Workloads:  []DocumentWorkload{},
 		Warnings:   filled(rep.Warnings),
@@ -287,8 +291,15 @@ func NewDocument(run record.Run, rep Report) Document {
 					continue
 				}
 				c := &d.Conditions[i]
-				c.Metrics[m.Name] = DocumentMetric{Unit: m.Unit, Better: better, Primary: m.Primary, Figure: m.Figure, Part: m.Part,
-					Load: optionalEstimate(r.LoadLevel), DocumentEstimate: documentEstimate(r.Value)}
+				c.Metrics[m.Name] = DocumentMetric{
+					Unit:             m.Unit,
+					Better:           better,
+					Primary:          m.Primary,
+					Figure:           m.Figure,
+					Part:             m.Part,
+					Load:             optionalEstimate(r.LoadLevel),
+					DocumentEstimate: documentEstimate(r.Value),
+				}
 				c.Overhead[m.Name] = documentOverhead(r, m.Comparisons)
 			}
 		}
@@ -336,7 +347,15 @@ func optionalEstimate(e stats.Estimate) *DocumentEstimate {
 
 func documentOverhead(r Row, comparisons int) DocumentOverhead {
 	if r.Baseline {
-		return DocumentOverhead{Ratio: 1, Low: 1, High: 1, Verdict: Baseline, N: r.Value.N, Method: "by definition", Warnings: []string{}}
+		return DocumentOverhead{
+			Ratio:    1,
+			Low:      1,
+			High:     1,
+			Verdict:  Baseline,
+			N:        r.Value.N,
+			Method:   "by definition",
+			Warnings: []string{},
+		}
 	}
 	difference, all := documentEstimate(r.Difference), documentEstimate(r.RatioAll)
 	var stalls *DocumentStalls
@@ -344,15 +363,36 @@ func documentOverhead(r Row, comparisons int) DocumentOverhead {
 		stalls = &DocumentStalls{*e, Number(r.StallsNotExcluded)}
 	}
 	return DocumentOverhead{
-		Differs: r.Differs, VerdictWithTainted: r.WithTainted,
-		Typical: optionalEstimate(r.Typical), Total: optionalEstimate(r.Total), Stalls: stalls, Load: optionalEstimate(r.Load),
-		Ratio: Number(r.Ratio.Value), Low: Number(r.Ratio.Interval.Low), High: Number(r.Ratio.Interval.High),
-		Verdict: r.Verdict, N: r.Ratio.N, Method: r.Ratio.Method, Warnings: filled(r.Ratio.Warnings),
-		Percent: Number(r.Percent), PercentLow: Number(r.PercentLow), PercentHigh: Number(r.PercentHigh),
+		Differs:            r.Differs,
+		VerdictWithTainted: r.WithTainted,
+		Typical: optionalEstimate(
+			r.Typical,
+		),
+		Total:       optionalEstimate(r.Total),
+		Stalls:      stalls,
+		Load:        optionalEstimate(r.Load),
+		Ratio:       Number(r.Ratio.Value),
+		Low:         Number(r.Ratio.Interval.Low),
+		High:        Number(r.Ratio.Interval.High),
+		Verdict:     r.Verdict,
+		N:           r.Ratio.N,
+		Method:      r.Ratio.Method,
+		Warnings:    filled(r.Ratio.Warnings),
+		Percent:     Number(r.Percent),
+		PercentLow:  Number(r.PercentLow),
+		PercentHigh: Number(r.PercentHigh),
 		Adjusted: &DocumentAdjusted{
-			Comparisons: comparisons, Level: Number(r.Adjusted.Level), Low: Number(r.Adjusted.Low), High: Number(r.Adjusted.High),
-			PercentLow: Number(r.AdjustedLow), PercentHigh: Number(r.AdjustedHigh),
-			DifferenceLow: Number(r.AdjustedDifference.Low), DifferenceHigh: Number(r.AdjustedDifference.High), VerdictAlone: r.Alone,
+			Comparisons: comparisons,
+			Level:       Number(r.Adjusted.Level),
+			Low:         Number(r.Adjusted.Low),
+			High:        Number(r.Adjusted.High),
+			PercentLow:  Number(r.AdjustedLow),
+			PercentHigh: Number(r.AdjustedHigh),
+			DifferenceLow: Number(
+				r.AdjustedDifference.Low,
+			),
+			DifferenceHigh: Number(r.AdjustedDifference.High),
+			VerdictAlone:   r.Alone,
 		},
 		Difference: &difference, WithTainted: &all, Needs: r.Needs, Threshold: r.Status,
 	}

@@ -74,7 +74,15 @@ func layouts(run record.Run, opt Options) []*layout {
 		}
 		l := byName[c.Workload]
 		if l == nil {
-			l = &layout{workload: c.Workload, baseline: -1, warmUp: map[place]*measured{}, rounds: run.Plan.InRounds(c.Workload), least: min(fewestStrips, run.Plan.Rounds[c.Workload].Strips), unpaired: run.Plan.Unpaired(), imported: run.Status == record.Imported}
+			l = &layout{
+				workload: c.Workload,
+				baseline: -1,
+				warmUp:   map[place]*measured{},
+				rounds:   run.Plan.InRounds(c.Workload),
+				least:    min(fewestStrips, run.Plan.Rounds[c.Workload].Strips),
+				unpaired: run.Plan.Unpaired(),
+				imported: run.Status == record.Imported,
+			}
 			l.unjudged = run.Plan.Imported != nil && run.Plan.Imported.Unjudged != ""
 			byName[c.Workload] = l
 			all = append(all, l)

@@ -124,7 +124,8 @@ func (p pairs) ratio(opt Options) stats.Estimate {
 // what is rare.
 func (p pairs) exact() bool {
 	base, treatment := values(p.base), values(p.treatment)
-	return p.metric.Counted() && p.metric.Quantile == 0 && !p.byStrips() && stats.Exact(base, treatment) && base[0]+treatment[0] > 0
+	return p.metric.Counted() && p.metric.Quantile == 0 && !p.byStrips() && stats.Exact(base, treatment) &&
+		base[0]+treatment[0] > 0
 }
 
 func (p pairs) difference(opt Options) stats.Estimate {
@@ -136,7 +137,13 @@ func (p pairs) difference(opt Options) stats.Estimate {
 	case p.unpaired:
 		return absent(opt)
 	case p.metric.Quantile != 0:
-		return stats.QuantileDifference(histograms(p.base), histograms(p.treatment), p.metric.Quantile, opt.Level, opt.Seed)
+		return stats.QuantileDifference(
+			histograms(p.base),
+			histograms(p.treatment),
+			p.metric.Quantile,
+			opt.Level,
+			opt.Seed,
+		)
 	case p.metric.Count:
 		return stats.CountDifference(values(p.base), values(p.treatment), opt.Level, opt.Seed)
 	}

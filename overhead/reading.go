@@ -140,7 +140,8 @@ func (r Reading) Trials(c record.Condition) []record.Trial {
 	}
 	var of []record.Trial
 	for _, t := range r.Run.Trials {
-		if t.Condition == c.ID && t.Block > 0 && t.Error == "" && t.Attempt != record.MadeAgain && t.Attempt == last[t.Block] {
+		if t.Condition == c.ID && t.Block > 0 && t.Error == "" && t.Attempt != record.MadeAgain &&
+			t.Attempt == last[t.Block] {
 			of = append(of, t)
 		}
 	}

@@ -156,7 +156,10 @@ func newRedactor(run record.Run) *redactor {
 
 // hide replaces a name where it stands as a whole word.
 func (r *redactor) hide(name, with string) {
-	r.names = append(r.names, replacement{regexp.MustCompile(`(^|[^A-Za-z0-9])` + regexp.QuoteMeta(name) + `($|[^A-Za-z0-9])`), "${1}" + with + "${2}"})
+	r.names = append(
+		r.names,
+		replacement{regexp.MustCompile(`(^|[^A-Za-z0-9])` + regexp.QuoteMeta(name) + `($|[^A-Za-z0-9])`), "${1}" + with + "${2}"},
+	)
 }
 
 func (r *redactor) text(s string) string {

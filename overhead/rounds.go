@@ -70,7 +70,11 @@ func (l *layout) placeRounds(trials []*record.Trial, pilot bool) {
 		at := place{t.Condition, t.Replicate}
 		i := b.instances[at]
 		if i == nil {
-			i = &instance{slices: map[string]map[int]*record.Slice{}, samples: map[string]map[int]float64{}, merged: map[mergedSlices]*hdrhistogram.Histogram{}}
+			i = &instance{
+				slices:  map[string]map[int]*record.Slice{},
+				samples: map[string]map[int]float64{},
+				merged:  map[mergedSlices]*hdrhistogram.Histogram{},
+			}
 			b.instances[at] = i
 		}
 		l.addSlices(i, t)
@@ -273,7 +277,8 @@ func (b *block) roundFigure(condition string, m workload.Metric, replicates []in
 	if m.Quantile != 0 {
 		var merged []*hdrhistogram.Histogram
 		for _, replicate := range replicates {
-			if i := b.instances[place{condition, replicate}]; i != nil && i.merged[mergedSlices{histogram(m), all}] != nil {
+			if i := b.instances[place{condition, replicate}]; i != nil &&
+				i.merged[mergedSlices{histogram(m), all}] != nil {
 				merged = append(merged, i.merged[mergedSlices{histogram(m), all}])
 			}
 		}

@@ -14,7 +14,12 @@ import (
 // interval: the "method of variance estimates recovery" of Zou and Donner
 // (2008) on the log scale, which keeps the skew of the two intervals.
 func mover(a, b stats.Estimate, level float64) stats.Estimate {
-	e := stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level}, N: min(a.N, b.N), Method: "MOVER"}
+	e := stats.Estimate{
+		Value:    math.NaN(),
+		Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level},
+		N:        min(a.N, b.N),
+		Method:   "MOVER",
+	}
 	e.Warnings = append(append(e.Warnings, a.Warnings...), b.Warnings...)
 	if !(a.Value > 0) || !(b.Value > 0) {
 		if e.N == 0 {

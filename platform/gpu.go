@@ -167,7 +167,10 @@ func editsOf(from cdi.Edits) (Edits, error) {
 		e.Devices = append(e.Devices, d)
 	}
 	for _, m := range from.Mounts {
-		e.Mounts = append(e.Mounts, Mount{Source: m.HostPath, Target: m.ContainerPath, ReadOnly: slices.Contains(m.Options, "ro")})
+		e.Mounts = append(
+			e.Mounts,
+			Mount{Source: m.HostPath, Target: m.ContainerPath, ReadOnly: slices.Contains(m.Options, "ro")},
+		)
 	}
 	return e, nil
 }

@@ -207,7 +207,13 @@ func ReadUsage(group cgroup.Group) (Usage, error) {
 	if err != nil {
 		return Usage{}, fmt.Errorf("reading what cgroup %s has used: %w", group, err)
 	}
-	return Usage{CPU: use.CPU, ThrottledTime: use.ThrottledTime, Throttled: use.Throttled, Periods: use.Periods, MemoryPeak: use.MemoryPeak}, nil
+	return Usage{
+		CPU:           use.CPU,
+		ThrottledTime: use.ThrottledTime,
+		Throttled:     use.Throttled,
+		Periods:       use.Periods,
+		MemoryPeak:    use.MemoryPeak,
+	}, nil
 }
 
 // OOMKilled reports whether the kernel has killed a process of the cgroup for

@@ -214,7 +214,11 @@ func (s *Setting) Set(key, value string) error {
 		}
 		s.LogDriver = value
 	case "runtime":
-		if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r == '/' || !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
+		if value == "" ||
+			strings.ContainsFunc(
+				value,
+				func(r rune) bool { return r == '/' || !unicode.IsGraphic(r) || unicode.IsSpace(r) },
+			) {
 			return refuse("the name of a runtime that the engine knows")
 		}
 		s.Runtime = value

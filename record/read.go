@@ -112,7 +112,19 @@ func selectRuns(tx *sql.Tx, id string) ([]Run, error) {
 			command, plan, host string
 			started, finished   sql.NullInt64
 		)
-		err := rows.Scan(&r.ID, &r.Study, &command, &r.Version, &r.Seed, &started, &finished, &r.Status, &r.Reason, &plan, &host)
+		err := rows.Scan(
+			&r.ID,
+			&r.Study,
+			&command,
+			&r.Version,
+			&r.Seed,
+			&started,
+			&finished,
+			&r.Status,
+			&r.Reason,
+			&plan,
+			&host,
+		)
 		if err != nil {
 			return err
 		}
@@ -149,8 +161,25 @@ func scanCondition(rows *sql.Rows) (runID string, c Condition, err error) {
 		params, setting, metrics, packages, levels, process string
 		inForce                                             sql.NullString
 	)
-	err = rows.Scan(&runID, &c.ID, &c.Label, &c.Workload, &params, &c.Platform, &c.Version, &setting, &c.Baseline, &metrics,
-		&c.Image, &c.ImageRef, &packages, &inForce, &c.NotRepresentative, &levels, &process)
+	err = rows.Scan(
+		&runID,
+		&c.ID,
+		&c.Label,
+		&c.Workload,
+		&params,
+		&c.Platform,
+		&c.Version,
+		&setting,
+		&c.Baseline,
+		&metrics,
+		&c.Image,
+		&c.ImageRef,
+		&packages,
+		&inForce,
+		&c.NotRepresentative,
+		&levels,
+		&process,
+	)
 	if err != nil {
 		return "", c, err
 	}
@@ -188,7 +217,20 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 			started, ended int64
 			taint          string
 		)
-		err := rows.Scan(&t.ID, &t.Condition, &t.Workload, &t.Block, &t.Attempt, &t.Position, &t.Replicate, &started, &t.Elapsed, &ended, &taint, &t.Error)
+		err := rows.Scan(
+			&t.ID,
+			&t.Condition,
+			&t.Workload,
+			&t.Block,
+			&t.Attempt,
+			&t.Position,
+			&t.Replicate,
+			&started,
+			&t.Elapsed,
+			&ended,
+			&taint,
+			&t.Error,
+		)
 		if err != nil {
 			return err
 		}

@@ -80,8 +80,10 @@ func insertRun(tx *sql.Tx, run Run) error {
 	if enc.err != nil {
 		return enc.err
 	}
-	_, err := tx.Exec(`INSERT INTO runs (id, study, command_json, version, seed, started, finished, status, reason, plan_json, host_json)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, values...)
+	_, err := tx.Exec(
+		`INSERT INTO runs (id, study, command_json, version, seed, started, finished, status, reason, plan_json, host_json)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		values...)
 	if err != nil {
 		return err
 	}
@@ -114,7 +116,8 @@ func insertCondition(tx *sql.Tx, runID string, position int, c Condition) error 
 	if enc.err != nil {
 		return enc.err
 	}
-	_, err := tx.Exec(`INSERT INTO conditions (run_id, id, position, label, workload, params_json, platform, platform_version,
+	_, err := tx.Exec(
+		`INSERT INTO conditions (run_id, id, position, label, workload, params_json, platform, platform_version,
 		setting_json, baseline, metrics_json, image, image_ref, packages_json, in_force_json, not_representative, factors_json, process_json)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, values...)
 	if err != nil {

@@ -42,11 +42,27 @@ func addSlices(tx *sql.Tx, trialID int64, slices ...Slice) error {
 		}
 		var enc encoder
 		taint := enc.json("taint", list(slice.Taint))
-		_, err := tx.Exec(`INSERT INTO slices (trial_id, seq, strip, position, previous, part, control, started, window, amount,
+		_, err := tx.Exec(
+			`INSERT INTO slices (trial_id, seq, strip, position, previous, part, control, started, window, amount,
 			cpu, worked, load, steal, "foreign", taint_json, histogram) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			trialID, next+int64(i), slice.Strip, slice.Position, slice.Previous, slice.Part, slice.Control, nanos(slice.Started),
-			int64(slice.Window), slice.Amount, timeOrNull(slice.CPU), slice.Worked, timeOrNull(slice.Load),
-			shareOrNull(slice.Steal), shareOrNull(slice.Foreign), taint, string(slice.Histogram))
+			trialID,
+			next+int64(i),
+			slice.Strip,
+			slice.Position,
+			slice.Previous,
+			slice.Part,
+			slice.Control,
+			nanos(slice.Started),
+			int64(slice.Window),
+			slice.Amount,
+			timeOrNull(slice.CPU),
+			slice.Worked,
+			timeOrNull(slice.Load),
+			shareOrNull(slice.Steal),
+			shareOrNull(slice.Foreign),
+			taint,
+			string(slice.Histogram),
+		)
 		if err != nil {
 			return err
 		}
@@ -86,8 +102,24 @@ func scanSlice(rows *sql.Rows, intern func(sql.RawBytes) string) (trialID int64,
 		cpu, load                      sql.NullInt64
 		steal, foreign                 sql.NullFloat64
 	)
-	err = rows.Scan(&trialID, &slice.Strip, &slice.Position, &previous, &part, &control, &started, &window, &slice.Amount,
-		&cpu, &slice.Worked, &load, &steal, &foreign, &taint, &slice.Histogram)
+	err = rows.Scan(
+		&trialID,
+		&slice.Strip,
+		&slice.Position,
+		&previous,
+		&part,
+		&control,
+		&started,
+		&window,
+		&slice.Amount,
+		&cpu,
+		&slice.Worked,
+		&load,
+		&steal,
+		&foreign,
+		&taint,
+		&slice.Histogram,
+	)
 	if err != nil {
 		return 0, slice, err
 	}

@@ -78,7 +78,8 @@ func beginTrial(tx *sql.Tx, runID string, t Trial) (int64, error) {
 	if t.Started.IsZero() {
 		return 0, &Invalid{What: fmt.Sprintf("trial of %q", t.Condition), Why: "it has no start"}
 	}
-	result, err := tx.Exec(`INSERT INTO trials (run_id, condition_id, workload, block, attempt, position, replicate, started, elapsed, ended, taint_json, error)
+	result, err := tx.Exec(
+		`INSERT INTO trials (run_id, condition_id, workload, block, attempt, position, replicate, started, elapsed, ended, taint_json, error)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, '[]', '')`,
 		runID, t.Condition, t.Workload, t.Block, t.Attempt, t.Position, t.Replicate, nanos(t.Started))
 	if err != nil {

@@ -274,7 +274,8 @@ func (f finding) name() string {
 // can be formed (a count whose baseline is zero), or none that has an end.
 func (f finding) byDifference() bool {
 	d, in := f.row.Difference, f.row.AdjustedDifference
-	return !bounded(f.row.Percent, f.row.AdjustedLow, f.row.AdjustedHigh) && present(d) && bounded(d.Value, in.Low, in.High)
+	return !bounded(f.row.Percent, f.row.AdjustedLow, f.row.AdjustedHigh) && present(d) &&
+		bounded(d.Value, in.Low, in.High)
 }
 
 // cost writes "3.1 % of its get rate (2.2 to 4.0)"; noun is left out where
@@ -477,7 +478,10 @@ func overallAnswer(rep overhead.Report) string {
 			pay = append(pay, found[0])
 			workload[found[0].row.Condition] = name
 		case found[0].verdict == overhead.Inconclusive:
-			open := slices.DeleteFunc(found, func(f finding) bool { return f.verdict != overhead.Inconclusive || f.marked() })
+			open := slices.DeleteFunc(
+				found,
+				func(f finding) bool { return f.verdict != overhead.Inconclusive || f.marked() },
+			)
 			if span := within(open); span != "" {
 				name += " (" + span + ")"
 			}

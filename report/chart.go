@@ -562,7 +562,10 @@ func (p plot) labelled() []float64 {
 
 // longData thins long lines to a table that can be read.
 func (p plot) longData(x string) dataTable {
-	t := dataTable{Caption: withUnit(p.Y.Label, p.Y.Unit), Head: []string{"line", x, orElse(withUnit(p.Y.Label, p.Y.Unit), "value")}}
+	t := dataTable{
+		Caption: withUnit(p.Y.Label, p.Y.Unit),
+		Head:    []string{"line", x, orElse(withUnit(p.Y.Label, p.Y.Unit), "value")},
+	}
 	each := max(4, 4*mostRows/max(1, len(p.series)))
 	thinned := false
 	for _, s := range p.series {

@@ -102,7 +102,15 @@ func (s *screen) pointTable(p plot, places []float64) (past bool) {
 // lineTable has a row a line: where it begins and ends, its extremes, and its
 // shape over the whole axis.
 func (s *screen) lineTable(p plot) (past bool) {
-	t := Table{Columns: []Column{{Head: ""}, {Head: "first", Number: true}, {Head: "last", Number: true}, {Head: "least", Number: true}, {Head: "most", Number: true}}}
+	t := Table{
+		Columns: []Column{
+			{Head: ""},
+			{Head: "first", Number: true},
+			{Head: "last", Number: true},
+			{Head: "least", Number: true},
+			{Head: "most", Number: true},
+		},
+	}
 	longest := 0
 	for _, line := range p.series {
 		longest = max(longest, min(columns(line.name), 24))

@@ -153,7 +153,11 @@ func (s *screen) claimTable(rows []claim.Row) {
 			if i == 0 {
 				id, verdict = r.ID, string(r.Judgement.Verdict)
 			}
-			s.line(piece{plain, left(id, claimWidth+gap)}, piece{claimStyle(r.Judgement.Verdict), left(verdict, verdictWidth)}, piece{plain, strings.Repeat(" ", gap) + l})
+			s.line(
+				piece{plain, left(id, claimWidth+gap)},
+				piece{claimStyle(r.Judgement.Verdict), left(verdict, verdictWidth)},
+				piece{plain, strings.Repeat(" ", gap) + l},
+			)
 		}
 	}
 	for _, c := range commandsFor(rows) {
@@ -276,7 +280,12 @@ func (s *screen) claimJudgement(j claim.Judgement) {
 func figuresTable(published, ours []claim.Figure) Table {
 	t := Table{Columns: []Column{{Head: "figure"}, {Head: "published", Number: true}}}
 	if len(ours) > 0 {
-		t.Columns = append(t.Columns, Column{Head: "ours", Number: true}, Column{Head: "interval", Number: true}, Column{Head: "n", Number: true})
+		t.Columns = append(
+			t.Columns,
+			Column{Head: "ours", Number: true},
+			Column{Head: "interval", Number: true},
+			Column{Head: "n", Number: true},
+		)
 	}
 	row := func(name, there string, f *claim.Figure) {
 		cells := []Cell{{Text: name}, {Text: there}}

@@ -99,8 +99,15 @@ func comparedWithThreshold(c overhead.Comparison, rows []overhead.ComparisonRow)
 	var all []outcome
 	for _, r := range rows {
 		all = append(all, outcome{
-			name: label(asRow(r)) + " on " + clean(r.Workload) + " " + clean(r.Metric), status: r.Status,
-			percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.DriftLow, judgedHigh: r.DriftHigh, why: comparisonReason(r), withheld: r.Withheld,
+			name:       label(asRow(r)) + " on " + clean(r.Workload) + " " + clean(r.Metric),
+			status:     r.Status,
+			percent:    r.Percent,
+			low:        r.PercentLow,
+			high:       r.PercentHigh,
+			judgedLow:  r.DriftLow,
+			judgedHigh: r.DriftHigh,
+			why:        comparisonReason(r),
+			withheld:   r.Withheld,
 		})
 	}
 	return thresholdAnswer(c.Threshold, all, ratioText(c.Drift)+" % allowed for drift")
@@ -158,7 +165,10 @@ func overheadTables(c overhead.Comparison) []Table {
 		for _, r := range rows {
 			v, low, high := natural(r.HigherIsBetter, r.OverheadPercent, r.OverheadLow, r.OverheadHigh)
 			d := decimals(low, high)
-			t.Rows = append(t.Rows, []Cell{{Text: label(asRow(r))}, {Text: signed(v, d) + " %"}, {Text: spanText(low, high)}})
+			t.Rows = append(
+				t.Rows,
+				[]Cell{{Text: label(asRow(r))}, {Text: signed(v, d) + " %"}, {Text: spanText(low, high)}},
+			)
 		}
 		t.Note = "Drift of the host cancels in these. They decide nothing here: a program that got slower everywhere shows no change."
 		return t
@@ -189,8 +199,21 @@ func comparisonTable(rows []overhead.ComparisonRow, c overhead.Comparison) Table
 		m.Rows = append(m.Rows, asRow(r))
 	}
 	col := newColumn(m)
-	t := Table{Title: withUnit(clean(rows[0].Workload)+" "+clean(rows[0].Metric), col.unit), Columns: []Column{{Head: "condition"}, {Head: "old", Number: true},
-		{Head: "new", Number: true}, {Head: "change", Number: true}, {Head: levelText(c.Level), Number: true}, {Head: "with drift", Number: true}, {Head: "verdict"}}}
+	t := Table{
+		Title: withUnit(clean(rows[0].Workload)+" "+clean(rows[0].Metric), col.unit),
+		Columns: []Column{
+			{Head: "condition"},
+			{Head: "old", Number: true},
+			{
+				Head:   "new",
+				Number: true,
+			},
+			{Head: "change", Number: true},
+			{Head: levelText(c.Level), Number: true},
+			{Head: "with drift", Number: true},
+			{Head: "verdict"},
+		},
+	}
 	var notes []string
 	for _, r := range rows {
 		name, word, tone := label(asRow(r)), string(r.Verdict), verdictTone(r.Verdict)
@@ -219,7 +242,18 @@ func comparisonTable(rows []overhead.ComparisonRow, c overhead.Comparison) Table
 		if figure != "" {
 			figure += " %"
 		}
-		t.Rows = append(t.Rows, []Cell{{Text: name}, {Text: col.level(r.OldValue)}, {Text: col.level(r.NewValue)}, {Text: figure}, {Text: span}, {Text: widened}, {Text: word, Tone: tone}})
+		t.Rows = append(
+			t.Rows,
+			[]Cell{
+				{Text: name},
+				{Text: col.level(r.OldValue)},
+				{Text: col.level(r.NewValue)},
+				{Text: figure},
+				{Text: span},
+				{Text: widened},
+				{Text: word, Tone: tone},
+			},
+		)
 	}
 	t.Note = inCommon(notes)
 	return t

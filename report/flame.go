@@ -167,10 +167,20 @@ func newFlamePage(f Flame, colours *palette) *flamePage {
 	for _, k := range kinds {
 		swatch := &svg{}
 		fmt.Fprintf(&swatch.b, `<svg class="swatched flame-sample" aria-hidden="true"><g class="%s"><rect width="100%%" height="100%%"/></g>`, colours.colour(k))
-		page.Legend = append(page.Legend, segmentPage{Sample: swatch.html(), Name: k, Cells: []cellPage{{Text: shareText(own[k], total), Number: true}}})
+		page.Legend = append(
+			page.Legend,
+			segmentPage{
+				Sample: swatch.html(),
+				Name:   k,
+				Cells:  []cellPage{{Text: shareText(own[k], total), Number: true}},
+			},
+		)
 	}
 	if pruned > 0 {
-		page.Remarks = append(page.Remarks, fmt.Sprintf("%s narrower than %s %% of the whole are gathered in grey boxes, or left out where these would be as narrow.", Counted(pruned, "frame"), strconv.FormatFloat(least, 'g', 2, 64)))
+		page.Remarks = append(
+			page.Remarks,
+			fmt.Sprintf("%s narrower than %s %% of the whole are gathered in grey boxes, or left out where these would be as narrow.", Counted(pruned, "frame"), strconv.FormatFloat(least, 'g', 2, 64)),
+		)
 	}
 	if cut > 0 {
 		page.Remarks = append(page.Remarks, Counted(cut, "frame")+fmt.Sprintf(" deeper than %d calls are left out.", mostDeep))
@@ -225,8 +235,17 @@ func (s *svg) box(b box, total float64, unit, colour string) {
 		tooltip = name + ": " + strings.TrimSpace(reading(b.frame.weight())+" "+unit) + ", " + shareText(b.frame.weight(), total)
 	}
 	// Four decimals: what is a pixel now is wide when enlarged.
-	fmt.Fprintf(&s.b, `<svg class="%s" x="%s%%" y="%d" width="%s%%" height="%d"><title>%s</title><rect width="100%%" height="%d"/>`,
-		colour, coord4(b.x), b.depth*boxHeight, coord4(b.width), boxHeight, template.HTMLEscapeString(shortened(tooltip, 300)), boxHeight-1)
+	fmt.Fprintf(
+		&s.b,
+		`<svg class="%s" x="%s%%" y="%d" width="%s%%" height="%d"><title>%s</title><rect width="100%%" height="%d"/>`,
+		colour,
+		coord4(b.x),
+		b.depth*boxHeight,
+		coord4(b.width),
+		boxHeight,
+		template.HTMLEscapeString(shortened(tooltip, 300)),
+		boxHeight-1,
+	)
 	if b.width >= bareBox {
 		fmt.Fprintf(&s.b, `<text x="4" y="13">%s</text>`, template.HTMLEscapeString(shortened(bareName(name), 160)))
 	}

@@ -80,7 +80,10 @@ func heatClass(v, band float64) string {
 func newHeatPage(h Heat) *heatPage {
 	page := &heatPage{Corner: clean(h.Corner), Head: cleaned(h.Columns)}
 	used := map[string]bool{}
-	page.Data = dataTable{Caption: clean(h.Title), Head: append([]string{orElse(clean(h.Corner), "row")}, cleaned(h.Columns)...)}
+	page.Data = dataTable{
+		Caption: clean(h.Title),
+		Head:    append([]string{orElse(clean(h.Corner), "row")}, cleaned(h.Columns)...),
+	}
 	for _, row := range h.Rows {
 		line := heatRowPage{Name: clean(row.Name)}
 		data := []string{clean(row.Name)}

@@ -119,8 +119,15 @@ func isQuantile(run record.Run, condition, metric string) bool {
 
 // ladderTable shows what each rung changes.
 func ladderTable(rungs []Rung, of string, m overhead.MetricReport, level float64) Table {
-	t := Table{Title: of + title(m) + ", each rung against the one before",
-		Columns: []Column{{Head: "rung"}, {Head: "change, %", Number: true}, {Head: levelText(level), Number: true}, {Head: "against", Optional: true}}}
+	t := Table{
+		Title: of + title(m) + ", each rung against the one before",
+		Columns: []Column{
+			{Head: "rung"},
+			{Head: "change, %", Number: true},
+			{Head: levelText(level), Number: true},
+			{Head: "against", Optional: true},
+		},
+	}
 	var notes []string
 	for _, r := range rungs {
 		figure, span := changeCells(natural(m.HigherIsBetter, r.Percent, r.PercentLow, r.PercentHigh))

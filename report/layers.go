@@ -22,8 +22,13 @@ func layerClause(f overhead.Layers) string {
 	margin := fixed(100*f.Plan.Margin, 1)
 	c := f.Cause
 	if s := dearestAdded(f); c == nil && s != nil {
-		return fmt.Sprintf("no layer that can be removed is the cause; %s, added to %s, costs %s %% (%s)",
-			s.Layer, clean(s.Without), percentText(s.Percent, s.AdjustedLow, s.AdjustedHigh), plainSpan(s.AdjustedLow, s.AdjustedHigh))
+		return fmt.Sprintf(
+			"no layer that can be removed is the cause; %s, added to %s, costs %s %% (%s)",
+			s.Layer,
+			clean(s.Without),
+			percentText(s.Percent, s.AdjustedLow, s.AdjustedHigh),
+			plainSpan(s.AdjustedLow, s.AdjustedHigh),
+		)
 	}
 	if c == nil {
 		return fmt.Sprintf("no single layer of %s could be shown to be the cause in %s", clean(f.Condition), Counted(f.Rounds, "round"))
@@ -60,7 +65,9 @@ func layersTables(rep overhead.Report, of, workload string) []Part {
 // layersMetric is the title of the metric that is divided.
 func layersMetric(f overhead.Layers) string {
 	m := f.Metric
-	return title(overhead.MetricReport{Name: m.Name, Unit: m.Unit, Quantile: m.Quantile, Part: m.Part, Figure: m.Figure})
+	return title(
+		overhead.MetricReport{Name: m.Name, Unit: m.Unit, Quantile: m.Quantile, Part: m.Part, Figure: m.Figure},
+	)
 }
 
 // layersTable shows each step of a cost, with its interval.

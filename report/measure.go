@@ -118,7 +118,30 @@ func (m measure) ticks(n int) []tick {
 	return thinned(ticks, n)
 }
 
-var superscripts = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+var superscripts = strings.NewReplacer(
+	"-",
+	"⁻",
+	"0",
+	"⁰",
+	"1",
+	"¹",
+	"2",
+	"²",
+	"3",
+	"³",
+	"4",
+	"⁴",
+	"5",
+	"⁵",
+	"6",
+	"⁶",
+	"7",
+	"⁷",
+	"8",
+	"⁸",
+	"9",
+	"⁹",
+)
 
 // amount writes a round value at an axis: as short as it is exact to six
 // digits, very large and very small ones by their power of ten.

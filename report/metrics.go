@@ -67,7 +67,13 @@ func newMetricTable(run record.Run, m overhead.MetricReport, rep overhead.Report
 	t := metricTable{report: m, doc: metricDoc(run, m.Name), smallest: rep.SmallestEffect}
 	col := newColumn(m)
 	t.Title = title(m) + ", " + direction(m)
-	t.Columns = []Column{{Head: "condition"}, {Head: orElse(clean(col.unit), "value"), Number: true}, {Head: "change, %", Number: true}, {Head: levelText(rep.Level), Number: true}, {Head: "verdict"}}
+	t.Columns = []Column{
+		{Head: "condition"},
+		{Head: orElse(clean(col.unit), "value"), Number: true},
+		{Head: "change, %", Number: true},
+		{Head: levelText(rep.Level), Number: true},
+		{Head: "verdict"},
+	}
 	var absences, notes []string
 	overruled := false
 	for _, r := range m.Rows {
@@ -249,8 +255,18 @@ func newMetricPage(t metricTable) metricPage {
 	col := newColumn(m)
 	f := newForest(m, t.smallest)
 	p := metricPage{
-		Name: title(m), Exported: exportedName(m), Direction: direction(m), Unit: clean(col.unit), Primary: t.primary, Doc: t.doc,
-		Level: t.Columns[3].Head, Smallest: ratioText(t.smallest), Axis: f.axis(), Block: "block",
+		Name: title(
+			m,
+		),
+		Exported:  exportedName(m),
+		Direction: direction(m),
+		Unit:      clean(col.unit),
+		Primary:   t.primary,
+		Doc:       t.doc,
+		Level:     t.Columns[3].Head,
+		Smallest:  ratioText(t.smallest),
+		Axis:      f.axis(),
+		Block:     "block",
 	}
 	if m.Rounds {
 		p.Block = "round"
@@ -272,8 +288,18 @@ func newMetricPage(t metricTable) metricPage {
 
 func newMetricRowPage(cells []Cell, r overhead.Row, f forest) metricRowPage {
 	p := metricRowPage{
-		Label: cells[0].Text, Marked: clean(r.NotRepresentative), Value: typeset(cells[1].Text), Overhead: typeset(cells[2].Text), Interval: typeset(cells[3].Text),
-		Verdict: typeset(cells[4].Text), Decides: typeset(cells[4].Detail), Class: verdictClass(r.Verdict), Drawing: f.row(r), Baseline: r.Baseline,
+		Label:    cells[0].Text,
+		Marked:   clean(r.NotRepresentative),
+		Value:    typeset(cells[1].Text),
+		Overhead: typeset(cells[2].Text),
+		Interval: typeset(cells[3].Text),
+		Verdict: typeset(
+			cells[4].Text,
+		),
+		Decides:  typeset(cells[4].Detail),
+		Class:    verdictClass(r.Verdict),
+		Drawing:  f.row(r),
+		Baseline: r.Baseline,
 	}
 	if p.Verdict == noFigure {
 		p.Class = "none"

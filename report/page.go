@@ -83,10 +83,21 @@ func newPage(s Sheet) page {
 	answer := orElse(clean(s.Answer), clean(s.Title))
 	title := clean(s.Title)
 	p := page{
-		Title: orElse(title, answer), Answer: typeset(answer), Together: typeset(clean(s.Together)), Long: len(answer) > 150,
-		Study: strings.TrimSpace(strings.TrimPrefix(title, "tare")), Version: clean(s.Version),
-		Banners: bannersOf(s), Reproduce: clean(s.Command), Next: cleaned(s.Next),
-		Style: template.CSS(pageStyle), Script: template.JS(pageScript), Policy: policy(pageStyle, pageScript),
+		Title: orElse(
+			title,
+			answer,
+		),
+		Answer:    typeset(answer),
+		Together:  typeset(clean(s.Together)),
+		Long:      len(answer) > 150,
+		Study:     strings.TrimSpace(strings.TrimPrefix(title, "tare")),
+		Version:   clean(s.Version),
+		Banners:   bannersOf(s),
+		Reproduce: clean(s.Command),
+		Next:      cleaned(s.Next),
+		Style:     template.CSS(pageStyle),
+		Script:    template.JS(pageScript),
+		Policy:    policy(pageStyle, pageScript),
 	}
 	for _, f := range s.Facts {
 		name, value := factOf(f)

@@ -50,7 +50,10 @@ func percentileCharts(run record.Run, of, workload string) []Part {
 // mergedHistograms adds up, for each histogram name and condition, the trials
 // that count: valid, past the warm-up, and of the last attempt at their block,
 // where no trial of it was tainted. Percentiles are read off the sum and never averaged.
-func mergedHistograms(run record.Run, workload string) (map[string]map[string]*hdrhistogram.Histogram, map[string][]string) {
+func mergedHistograms(
+	run record.Run,
+	workload string,
+) (map[string]map[string]*hdrhistogram.Histogram, map[string][]string) {
 	attempts, tainted := map[int]int{}, map[[2]int]bool{}
 	for _, t := range run.Trials {
 		if t.Workload == workload {
@@ -63,7 +66,8 @@ func mergedHistograms(run record.Run, workload string) (map[string]map[string]*h
 	merged := map[string]map[string]*hdrhistogram.Histogram{}
 	broken := map[string][]string{}
 	for _, t := range run.Trials {
-		if t.Workload != workload || t.Block < 1 || t.Error != "" || t.Attempt != attempts[t.Block] || tainted[[2]int{t.Block, t.Attempt}] {
+		if t.Workload != workload || t.Block < 1 || t.Error != "" || t.Attempt != attempts[t.Block] ||
+			tainted[[2]int{t.Block, t.Attempt}] {
 			continue
 		}
 		for name, encoded := range t.Histograms {

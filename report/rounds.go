@@ -195,7 +195,10 @@ func effectsTable(g overhead.Group, of string, level float64) Table {
 			seen[e.Name] = true
 			notes = append(notes, string(e.Name)+": "+e.Name.Meaning()+".")
 		}
-		t.Rows = append(t.Rows, []Cell{{Text: string(e.Name)}, {Text: orElse(names[e.Metric], e.Metric)}, figure, span, counts})
+		t.Rows = append(
+			t.Rows,
+			[]Cell{{Text: string(e.Name)}, {Text: orElse(names[e.Metric], e.Metric)}, figure, span, counts},
+		)
 	}
 	t.Note = inCommon(notes)
 	return t
@@ -205,8 +208,16 @@ func effectsTable(g overhead.Group, of string, level float64) Table {
 func loadTables(g overhead.Group, of string, level float64) []Table {
 	var all []Table
 	for _, m := range g.Metrics {
-		t := Table{Title: of + "Load generator, " + title(m),
-			Columns: []Column{{Head: "condition"}, {Head: "µs", Number: true}, {Head: "change, %", Number: true}, {Head: levelText(level), Number: true}, {}}}
+		t := Table{
+			Title: of + "Load generator, " + title(m),
+			Columns: []Column{
+				{Head: "condition"},
+				{Head: "µs", Number: true},
+				{Head: "change, %", Number: true},
+				{Head: levelText(level), Number: true},
+				{},
+			},
+		}
 		for _, r := range m.Rows {
 			if r.LoadLevel.N == 0 {
 				continue

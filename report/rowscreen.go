@@ -293,7 +293,8 @@ func (s *screen) leftOut(all, shown []sheetColumn) {
 	var names []string
 	for _, c := range all {
 		head := c.heads[0]
-		if c.optional && head != "" && !slices.ContainsFunc(shown, func(o sheetColumn) bool { return o.heads[0] == head }) {
+		if c.optional && head != "" &&
+			!slices.ContainsFunc(shown, func(o sheetColumn) bool { return o.heads[0] == head }) {
 			names = append(names, head)
 		}
 	}

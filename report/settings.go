@@ -130,7 +130,8 @@ func inForce(c record.Condition) []fact {
 func quoted(words []string) string {
 	text := make([]string, len(words))
 	for i, w := range words {
-		if text[i] = w; w == "" || strings.ContainsFunc(w, func(r rune) bool { return r == ' ' || r == '"' || !strconv.IsPrint(r) }) {
+		if text[i] = w; w == "" ||
+			strings.ContainsFunc(w, func(r rune) bool { return r == ' ' || r == '"' || !strconv.IsPrint(r) }) {
 			text[i] = strconv.Quote(w)
 		}
 	}

@@ -160,7 +160,12 @@ func (s *screen) judgements(j Judgements) {
 			s.blank()
 		}
 		id := shortened(clean(r.Claim), 8)
-		lines := []struct{ name, text string }{{orElse(clean(r.Verdict), "not yet run"), clean(r.Says)}, {"published", orElse(clean(r.Published), "no figure")}, {"here", orElse(clean(r.Ours), "no figure")}, {"because", clean(r.Why)}}
+		lines := []struct{ name, text string }{
+			{orElse(clean(r.Verdict), "not yet run"), clean(r.Says)},
+			{"published", orElse(clean(r.Published), "no figure")},
+			{"here", orElse(clean(r.Ours), "no figure")},
+			{"because", clean(r.Why)},
+		}
 		for k, l := range lines {
 			if l.text == "" && k > 0 {
 				continue

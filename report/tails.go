@@ -26,14 +26,22 @@ var tailPercentiles = []float64{0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999}
 // A curve ends where ten values lie beyond: what is further out hangs on single
 // ones. A tail without values is left out.
 func Tails(title, note string, curves []Tail) Part {
-	c := Chart{Title: title, Note: note, X: Axis{Label: "percentile", Unit: "%", Tail: true}, Y: Axis{Label: "latency", Unit: "us", Log: true}}
+	c := Chart{
+		Title: title,
+		Note:  note,
+		X:     Axis{Label: "percentile", Unit: "%", Tail: true},
+		Y:     Axis{Label: "latency", Unit: "us", Log: true},
+	}
 	deepest, least := 0., math.Inf(1)
 	for _, t := range curves {
 		if t.H == nil || t.H.TotalCount() == 0 {
 			continue
 		}
 		series := Series{Name: t.Name, Group: t.Group, Dashed: t.Dashed}
-		reach := max(0.5, min(rarity(tailPercentiles[len(tailPercentiles)-1]/100), math.Log10(float64(t.H.TotalCount())/10)))
+		reach := max(
+			0.5,
+			min(rarity(tailPercentiles[len(tailPercentiles)-1]/100), math.Log10(float64(t.H.TotalCount())/10)),
+		)
 		percentiles := tailPlaces(reach)
 		for i, v := range t.H.ValueAtPercentilesSlice(percentiles) {
 			// What a histogram of microseconds has as 0 has no place otherwise.

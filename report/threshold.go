@@ -92,8 +92,15 @@ func RunThresholdAnswer(run record.Run, rep overhead.Report) string {
 					continue
 				}
 				o := outcome{
-					name: label(r) + " on " + possessive(clean(g.Workload)) + " " + quantity(m), status: r.Status,
-					percent: r.Percent, low: r.PercentLow, high: r.PercentHigh, judgedLow: r.PercentLow, judgedHigh: r.PercentHigh, why: reason(r, run), withheld: r.Withheld,
+					name:       label(r) + " on " + possessive(clean(g.Workload)) + " " + quantity(m),
+					status:     r.Status,
+					percent:    r.Percent,
+					low:        r.PercentLow,
+					high:       r.PercentHigh,
+					judgedLow:  r.PercentLow,
+					judgedHigh: r.PercentHigh,
+					why:        reason(r, run),
+					withheld:   r.Withheld,
 				}
 				if g.Blocks == 0 && g.Tainted > 0 {
 					o.judgedLow, o.judgedHigh, o.why = math.NaN(), math.NaN(), "every block was disturbed from outside"

@@ -161,7 +161,10 @@ func laneDrawing(t Timeline, l Lane, w stopwatch) (template.HTML, int) {
 	}
 	hidden := 0
 	drawnTo := map[SpanKind]float64{Runs: -1, Ready: -1, Waits: -1}
-	inOrder := slices.SortedStableFunc(slices.Values(l.Spans), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	inOrder := slices.SortedStableFunc(
+		slices.Values(l.Spans),
+		func(a, b Span) int { return cmp.Compare(a.From, b.From) },
+	)
 	for _, sp := range inOrder {
 		if sp.To <= sp.From {
 			continue
@@ -224,7 +227,10 @@ func spansTable(t Timeline, w stopwatch) dataTable {
 	for _, l := range t.Lanes {
 		for _, s := range l.Spans {
 			if s.To-s.From >= least && len(table.Rows) < 2*mostSpans {
-				table.Rows = append(table.Rows, []string{clean(l.Name), w.bare(s.From), w.bare(s.To - s.From), doing(s)})
+				table.Rows = append(
+					table.Rows,
+					[]string{clean(l.Name), w.bare(s.From), w.bare(s.To - s.From), doing(s)},
+				)
 			}
 		}
 	}

@@ -17,9 +17,18 @@ func (s *screen) timeline(t Timeline) {
 		return
 	}
 	if len(t.Phases) > 0 {
-		table := Table{Columns: []Column{{Head: "phase"}, {Head: "from, " + w.unit, Number: true, Optional: true}, {Head: "takes, " + w.unit, Number: true}}}
+		table := Table{
+			Columns: []Column{
+				{Head: "phase"},
+				{Head: "from, " + w.unit, Number: true, Optional: true},
+				{Head: "takes, " + w.unit, Number: true},
+			},
+		}
 		for _, p := range t.Phases {
-			table.Rows = append(table.Rows, []Cell{{Text: clean(p.Name)}, {Text: w.bare(p.From)}, {Text: w.bare(p.To - p.From)}})
+			table.Rows = append(
+				table.Rows,
+				[]Cell{{Text: clean(p.Name)}, {Text: w.bare(p.From)}, {Text: w.bare(p.To - p.From)}},
+			)
 		}
 		s.drawn(table, "", func(i, cells int) string {
 			return spanLine(w, []Span{{From: t.Phases[i].From, To: t.Phases[i].To, Kind: Runs}}, cells)
@@ -31,13 +40,28 @@ func (s *screen) timeline(t Timeline) {
 	if len(t.Phases) > 0 {
 		s.blank()
 	}
-	table := Table{Columns: []Column{{Head: "who"}, {Head: "runs, " + w.unit, Number: true}, {Head: "ready, " + w.unit, Number: true}, {Head: "waits, " + w.unit, Number: true}}}
+	table := Table{
+		Columns: []Column{
+			{Head: "who"},
+			{Head: "runs, " + w.unit, Number: true},
+			{Head: "ready, " + w.unit, Number: true},
+			{Head: "waits, " + w.unit, Number: true},
+		},
+	}
 	for _, l := range t.Lanes {
 		totals := map[SpanKind]time.Duration{}
 		for _, sp := range l.Spans {
 			totals[known(sp.Kind)] += max(0, sp.To-sp.From)
 		}
-		table.Rows = append(table.Rows, []Cell{{Text: clean(l.Name)}, {Text: w.bare(totals[Runs])}, {Text: w.bare(totals[Ready])}, {Text: w.bare(totals[Waits])}})
+		table.Rows = append(
+			table.Rows,
+			[]Cell{
+				{Text: clean(l.Name)},
+				{Text: w.bare(totals[Runs])},
+				{Text: w.bare(totals[Ready])},
+				{Text: w.bare(totals[Waits])},
+			},
+		)
 	}
 	s.drawn(table, "█ runs ▒ ready ─ waits", func(i, cells int) string { return spanLine(w, t.Lanes[i].Spans, cells) })
 	s.longestWaits(t, w)
@@ -98,7 +122,10 @@ func (s *screen) longestWaits(t Timeline, w stopwatch) {
 	if len(waits) == 0 {
 		return
 	}
-	slices.SortStableFunc(waits, func(a, b wait) int { return cmp.Compare(b.span.To-b.span.From, a.span.To-a.span.From) })
+	slices.SortStableFunc(
+		waits,
+		func(a, b wait) int { return cmp.Compare(b.span.To-b.span.From, a.span.To-a.span.From) },
+	)
 	const most = 5
 	var said []string
 	for _, one := range waits[:min(most, len(waits))] {

@@ -89,7 +89,8 @@ func (c *count) add(name, ext string, text []byte) {
 	for line := range bytes.Lines(text) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			c.lines++
-			if bytes.HasPrefix(line, []byte("//")) || bytes.HasPrefix(line, []byte("*")) || bytes.HasPrefix(line, []byte("/*")) {
+			if bytes.HasPrefix(line, []byte("//")) || bytes.HasPrefix(line, []byte("*")) ||
+				bytes.HasPrefix(line, []byte("/*")) {
 				c.comments++
 			}
 		}

@@ -105,7 +105,10 @@ func (l Lines) Combination(ofIntercept, ofSlope float64) Estimate {
 	for i := range values {
 		values[i] = ofIntercept*l.intercepts[i] + ofSlope*l.slopes[i]
 	}
-	resolution := l.resolution * max(math.Abs(ofIntercept), math.Abs(ofSlope)/max(l.farthest, math.SmallestNonzeroFloat64))
+	resolution := l.resolution * max(
+		math.Abs(ofIntercept),
+		math.Abs(ofSlope)/max(l.farthest, math.SmallestNonzeroFloat64),
+	)
 	return locate(MethodT, values, resolution, l.level, l.seed).estimate(len(values), l.level)
 }
 

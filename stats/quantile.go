@@ -61,9 +61,16 @@ func QuantileRatioBy(method Method, base, treatment []*hdrhistogram.Histogram, q
 	if method == MethodDefault {
 		method = MethodJackknifeT
 	}
-	return quantileEffect(method, [][]*hdrhistogram.Histogram{base, treatment}, q, level, seed, func(v []float64) float64 {
-		return math.Log(v[1] / v[0])
-	}).exponential(min(len(base), len(treatment)), level)
+	return quantileEffect(
+		method,
+		[][]*hdrhistogram.Histogram{base, treatment},
+		q,
+		level,
+		seed,
+		func(v []float64) float64 {
+			return math.Log(v[1] / v[0])
+		},
+	).exponential(min(len(base), len(treatment)), level)
 }
 
 // QuantileDifference estimates by how much the q-quantile of the merged
@@ -73,13 +80,25 @@ func QuantileDifference(base, treatment []*hdrhistogram.Histogram, q, level floa
 }
 
 // QuantileDifferenceBy is [QuantileDifference] by a method as for [QuantileBy].
-func QuantileDifferenceBy(method Method, base, treatment []*hdrhistogram.Histogram, q, level float64, seed int64) Estimate {
+func QuantileDifferenceBy(
+	method Method,
+	base, treatment []*hdrhistogram.Histogram,
+	q, level float64,
+	seed int64,
+) Estimate {
 	if method == MethodDefault {
 		method = MethodJackknifeT
 	}
-	return quantileEffect(method, [][]*hdrhistogram.Histogram{base, treatment}, q, level, seed, func(v []float64) float64 {
-		return v[1] - v[0]
-	}).estimate(min(len(base), len(treatment)), level)
+	return quantileEffect(
+		method,
+		[][]*hdrhistogram.Histogram{base, treatment},
+		q,
+		level,
+		seed,
+		func(v []float64) float64 {
+			return v[1] - v[0]
+		},
+	).estimate(min(len(base), len(treatment)), level)
 }
 
 // fewBeyond is the number of values further out than a quantile below which it
@@ -88,7 +107,13 @@ const fewBeyond = 20
 
 // quantileEffect estimates a function of the merged quantiles of one or more
 // sides.
-func quantileEffect(method Method, sides [][]*hdrhistogram.Histogram, q, level float64, seed int64, effect func([]float64) float64) location {
+func quantileEffect(
+	method Method,
+	sides [][]*hdrhistogram.Histogram,
+	q, level float64,
+	seed int64,
+	effect func([]float64) float64,
+) location {
 	loc := location{value: math.NaN(), low: math.NaN(), high: math.NaN(), method: method}
 	n := len(sides[0])
 	counts := make([]*blockCounts, len(sides))

@@ -243,10 +243,20 @@ func (plan bookingPlan) parts() []Part {
 				return plan.node(image.BookingAuth, plan.authPort, "--database", at(bookingDatabase, plan.databasePort))
 			},
 			Ready: func(ctx context.Context, address func(int) string) error {
-				target := load.HTTP{Address: address(plan.authPort), Path: "/status", Status: http.StatusOK, NewConnections: true}
-				return awaitReady(ctx, bookingReadyWithin, "the authentication service answers at http://"+target.Address+target.Path, func(ctx context.Context) error {
-					return askHTTP(ctx, target)
-				})
+				target := load.HTTP{
+					Address:        address(plan.authPort),
+					Path:           "/status",
+					Status:         http.StatusOK,
+					NewConnections: true,
+				}
+				return awaitReady(
+					ctx,
+					bookingReadyWithin,
+					"the authentication service answers at http://"+target.Address+target.Path,
+					func(ctx context.Context) error {
+						return askHTTP(ctx, target)
+					},
+				)
 			},
 		},
 		{
@@ -320,7 +330,9 @@ func (booking) Ready(ctx context.Context, t Trial) error {
 // loaded tells whether a site has the data that the parameters ask for; bookings are made
 // and cancelled while it serves.
 func (plan bookingPlan) loaded(counts bookingCounts) bool {
-	return counts.Airports == bookingAirports && counts.Segments == bookingSegments && counts.Flights == bookingFlights && counts.Customers == plan.customers
+	return counts.Airports == bookingAirports && counts.Segments == bookingSegments &&
+		counts.Flights == bookingFlights &&
+		counts.Customers == plan.customers
 }
 
 func (w booking) Drive(ctx context.Context, t Trial) error {

@@ -126,8 +126,16 @@ func parseBookingOffer(body []byte, trip bookingTrip) (offer bookingOffer, err e
 		var found []string
 		for _, flight := range answer.Legs[i].Flights {
 			if flight.Segment.From != from || flight.Segment.To != to || !flight.Departs.Equal(day) {
-				return offer, fmt.Errorf("from %s to %s on %s was asked for, and %s is from %s to %s on %s",
-					from, to, day.Format(time.DateOnly), flight.ID, flight.Segment.From, flight.Segment.To, flight.Departs.Format(time.DateOnly))
+				return offer, fmt.Errorf(
+					"from %s to %s on %s was asked for, and %s is from %s to %s on %s",
+					from,
+					to,
+					day.Format(time.DateOnly),
+					flight.ID,
+					flight.Segment.From,
+					flight.Segment.To,
+					flight.Departs.Format(time.DateOnly),
+				)
 			}
 			found = append(found, flight.ID)
 		}

@@ -57,7 +57,12 @@ type bookingOpened struct {
 }
 
 func (plan bookingPlan) target(t Trial, seed uint64) bookingTarget {
-	return bookingTarget{api: bookingAPI(t, plan.port), users: usersOf(t, plan.users, seed), seed: seed, opened: new(bookingOpened)}
+	return bookingTarget{
+		api:    bookingAPI(t, plan.port),
+		users:  usersOf(t, plan.users, seed),
+		seed:   seed,
+		opened: new(bookingOpened),
+	}
 }
 
 func (b bookingTarget) Open(ctx context.Context) (load.Conn, error) {

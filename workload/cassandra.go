@@ -193,7 +193,9 @@ func (p cassandraPlan) fill(ctx context.Context, t Trial) error {
 	}
 	var put atomic.Int64
 	target := p.target(t, func() operation { return operation{record: put.Add(1) - 1} })
-	return answered(load.Run(ctx, target, load.Options{Connections: fillConnections, Count: p.records, Timeout: cassandraTimeout}))
+	return answered(
+		load.Run(ctx, target, load.Options{Connections: fillConnections, Count: p.records, Timeout: cassandraTimeout}),
+	)
 }
 
 // target sends operations.
@@ -205,9 +207,17 @@ func (p cassandraPlan) target(t Trial, next func() operation) load.CQL {
 			o := next()
 			key := recordKey(o.record)
 			if o.read {
-				return load.CQLRequest{Statement: 0, Values: []string{key}, Check: func(rows []load.CQLRow) error { return checkCQLRecord(o.record, rows) }}
+				return load.CQLRequest{
+					Statement: 0,
+					Values:    []string{key},
+					Check:     func(rows []load.CQLRow) error { return checkCQLRecord(o.record, rows) },
+				}
 			}
-			return load.CQLRequest{Statement: 1, Values: []string{key, recordField(o.record, o.update)}, Check: checkCQLWritten}
+			return load.CQLRequest{
+				Statement: 1,
+				Values:    []string{key, recordField(o.record, o.update)},
+				Check:     checkCQLWritten,
+			}
 		},
 	}
 }

@@ -230,8 +230,13 @@ func heldTo(r gpu.Result, program string, kind gpu.Kind, asked gpu.Options) erro
 	switch p := r.Parameters; {
 	case r.Program != program || r.Build.Kind != kind:
 		return fmt.Errorf("a result of %s built %s, where %s built %s was asked for", r.Program, r.Build.Kind, program, kind)
-	case asked.Size != nil && !slices.Equal(p.Size, asked.Size), asked.Iterations > 0 && p.Iterations != asked.Iterations,
-		asked.Seed != nil && p.Seed != *asked.Seed, p.Memory != asked.Memory, asked.Task != "" && p.Task != asked.Task, asked.Warmup != nil && p.Warmup != *asked.Warmup:
+	case asked.Size != nil && !slices.Equal(p.Size, asked.Size),
+		asked.Iterations > 0 && p.Iterations != asked.Iterations,
+		asked.Seed != nil &&
+			p.Seed != *asked.Seed,
+		p.Memory != asked.Memory,
+		asked.Task != "" && p.Task != asked.Task,
+		asked.Warmup != nil && p.Warmup != *asked.Warmup:
 		return fmt.Errorf("%s ran with %+v, which is not what was asked for: %s", program, p, strings.Join(asked.Arguments(), " "))
 	case asked.Check && (r.Check == nil || !r.Check.Valid):
 		return fmt.Errorf("%s: its results differ from the reference: no figure of it holds", program)

@@ -417,7 +417,12 @@ func nowhere(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 // outside is the scope of what meets the service from outside.
 func (c *custom) outside(p Params, addresses func(port int) string) scope {
-	return scope{params: p, addresses: func(port int) string { return addresses(c.portAt(p, port)) }, names: addressNames, ports: c.ports}
+	return scope{
+		params:    p,
+		addresses: func(port int) string { return addresses(c.portAt(p, port)) },
+		names:     addressNames,
+		ports:     c.ports,
+	}
 }
 
 // portAt is at which port the program serves what the file has as one of its ports.

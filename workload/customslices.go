@@ -55,7 +55,13 @@ func (c customService) Slices(ctx context.Context, t Trial, seed uint64) (Slicer
 		return nil, err
 	}
 	if loading.target != nil {
-		return openStanding(ctx, map[string]load.Target{requests: loading.dialled(t)}, loading.options, loading.operations, loading.errorShare)
+		return openStanding(
+			ctx,
+			map[string]load.Target{requests: loading.dialled(t)},
+			loading.options,
+			loading.operations,
+			loading.errorShare,
+		)
 	}
 	return executed{run: func(ctx context.Context) (map[string]float64, error) {
 		o, err := loading.run(ctx, t)

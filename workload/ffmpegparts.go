@@ -68,7 +68,12 @@ const partMemory = 64 << 20
 func sideBySide(parts []string, transcode func(from, to string) []string) Program {
 	const part = "{}" // which together puts the names for
 	return Program{
-		Args:       slices.Concat([]string{image.TogetherProgram}, parts, []string{"--"}, transcode(image.PartOf(part), "/data/out-"+part+".mp4")),
+		Args: slices.Concat(
+			[]string{image.TogetherProgram},
+			parts,
+			[]string{"--"},
+			transcode(image.PartOf(part), "/data/out-"+part+".mp4"),
+		),
 		Data:       []string{"/data"},
 		MemoryNeed: int64(len(parts)) * partMemory,
 		Needs:      []string{image.TogetherProgram, ffmpegProgram},

@@ -215,8 +215,11 @@ func (f fioTransfers) took(length, count int64, synced bool) (time.Duration, err
 		return 0, fmt.Errorf("%d bytes by %d calls of which %d were timed, want %d by %d: not valid", f.Bytes, f.Count, f.Latency.N, length*count, count)
 	}
 	calls := f.Latency.Mean * float64(count)
-	if !(calls >= 1 && calls < math.MaxInt64/2) || f.Runtime < 0 || f.Runtime > math.MaxInt64/int64(2*time.Millisecond) {
-		return 0, errors.New("calls of " + strconv.FormatFloat(calls, 'g', -1, 64) + " ns in " + strconv.FormatInt(f.Runtime, 10) + " ms cannot be")
+	if !(calls >= 1 && calls < math.MaxInt64/2) || f.Runtime < 0 ||
+		f.Runtime > math.MaxInt64/int64(2*time.Millisecond) {
+		return 0, errors.New(
+			"calls of " + strconv.FormatFloat(calls, 'g', -1, 64) + " ns in " + strconv.FormatInt(f.Runtime, 10) + " ms cannot be",
+		)
 	}
 	took := time.Duration(calls)
 	if synced {

@@ -54,9 +54,17 @@ func heapProgram(p Params, plan objectPlan) (Program, error) {
 		args = append(args, "-XX:+UseTransparentHugePages")
 	}
 	return Program{
-		Args:  append(args, "@"+image.HeapArguments, p.listenAddress(), strconv.Itoa(plan.port), strconv.FormatInt(garbage, 10)),
-		Ports: []int{plan.port}, Service: true,
-		MemoryNeed: old + young + heapMachine, Needs: []string{image.HeapJava},
+		Args: append(
+			args,
+			"@"+image.HeapArguments,
+			p.listenAddress(),
+			strconv.Itoa(plan.port),
+			strconv.FormatInt(garbage, 10),
+		),
+		Ports:      []int{plan.port},
+		Service:    true,
+		MemoryNeed: old + young + heapMachine,
+		Needs:      []string{image.HeapJava},
 	}, nil
 }
 

@@ -8,7 +8,11 @@ import (
 
 // loadOnce is [Loader.Load] around a load: it ends with the service, and with
 // nothing answered it is an error.
-func loadOnce(ctx context.Context, t Trial, do func(ctx context.Context) (load.Result, error)) (r load.Result, err error) {
+func loadOnce(
+	ctx context.Context,
+	t Trial,
+	do func(ctx context.Context) (load.Result, error),
+) (r load.Result, err error) {
 	err = whileServing(ctx, t, func(ctx context.Context) (err error) {
 		r, err = do(ctx)
 		return err
@@ -20,7 +24,13 @@ func loadOnce(ctx context.Context, t Trial, do func(ctx context.Context) (load.R
 }
 
 // loadTargetOnce is loadOnce by tare's own generator.
-func loadTargetOnce(ctx context.Context, t Trial, target load.Target, o load.Options, seed uint64) (load.Result, error) {
+func loadTargetOnce(
+	ctx context.Context,
+	t Trial,
+	target load.Target,
+	o load.Options,
+	seed uint64,
+) (load.Result, error) {
 	o.Seed, o.Batches = seed, batchesOf(t)
 	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return load.Run(ctx, target, o) })
 }

@@ -134,9 +134,16 @@ type mapstoreInfo struct {
 
 // askMapstore sends one command, and has its answer checked.
 func askMapstore(ctx context.Context, t Trial, command string, check func(answer string) error) error {
-	return askOnce(ctx, load.RESP{Address: t.Address(t.Params().portOr(mapstorePort)), Dial: dialOf(t), Next: func() ([]string, func(load.Reply) error) {
-		return []string{command}, func(r load.Reply) error { return check(string(r.Text)) }
-	}})
+	return askOnce(
+		ctx,
+		load.RESP{
+			Address: t.Address(t.Params().portOr(mapstorePort)),
+			Dial:    dialOf(t),
+			Next: func() ([]string, func(load.Reply) error) {
+				return []string{command}, func(r load.Reply) error { return check(string(r.Text)) }
+			},
+		},
+	)
 }
 
 func (w mapstore) Drive(ctx context.Context, t Trial) error {
@@ -154,7 +161,11 @@ func (w mapstore) Drive(ctx context.Context, t Trial) error {
 
 // target is the mix, a seed's always the same.
 func (p mapstorePlan) target(t Trial, seed uint64) load.RESP {
-	return load.RESP{Address: t.Address(t.Params().portOr(mapstorePort)), Dial: dialOf(t), Next: newYCSB(recordsIn(p.data), p.reads, seed).resp()}
+	return load.RESP{
+		Address: t.Address(t.Params().portOr(mapstorePort)),
+		Dial:    dialOf(t),
+		Next:    newYCSB(recordsIn(p.data), p.reads, seed).resp(),
+	}
 }
 
 func (mapstore) Offered(p Params) (Offered, error) {

@@ -59,7 +59,15 @@ func (matrix) Program(p Params) (Program, error) {
 
 func (matrix) Metrics(Params) []Metric {
 	quantile := func(name string, q float64, primary bool) Metric {
-		return Metric{Name: name, Unit: "us", Better: Lower, Primary: primary, Quantile: q, Histogram: multiplications, Doc: "time of a multiplication, by the program's own clock"}
+		return Metric{
+			Name:      name,
+			Unit:      "us",
+			Better:    Lower,
+			Primary:   primary,
+			Quantile:  q,
+			Histogram: multiplications,
+			Doc:       "time of a multiplication, by the program's own clock",
+		}
 	}
 	return []Metric{
 		{Name: "throughput", Unit: "multiplications/s", Better: Higher, Primary: true, Doc: "over the time of all multiplications, by the program's own clock"},

@@ -117,7 +117,12 @@ func statement(kind, language, text string, params map[string]string, check func
 	if err != nil {
 		panic(err) // texts alone
 	}
-	return load.HTTPRequest{Method: http.MethodPost, Path: "/api/v1/" + kind + "/" + image.MultimodelDatabase, Body: body, Check: check}
+	return load.HTTPRequest{
+		Method: http.MethodPost,
+		Path:   "/api/v1/" + kind + "/" + image.MultimodelDatabase,
+		Body:   body,
+		Check:  check,
+	}
 }
 
 // multimodelSchema is a type of documents that are found by their key.

@@ -161,7 +161,8 @@ func parsePageRank(output []byte) (pagerankOutcome, error) {
 	if err := json.Unmarshal(output, &o); err != nil {
 		return o, err
 	}
-	if !(o.Seconds > 0) || o.Generated < 0 || o.Vertices <= 0 || o.Edges <= 0 || o.Iterations <= 0 || len(o.Top) == 0 || len(o.Top) > o.Vertices {
+	if !(o.Seconds > 0) || o.Generated < 0 || o.Vertices <= 0 || o.Edges <= 0 || o.Iterations <= 0 || len(o.Top) == 0 ||
+		len(o.Top) > o.Vertices {
 		return o, fmt.Errorf("%d edges between %d vertices, %d highest, in %v s after %v s of making cannot be", o.Edges, o.Vertices, len(o.Top), o.Seconds, o.Generated)
 	}
 	for _, top := range o.Top {

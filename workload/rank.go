@@ -142,7 +142,8 @@ func (a rankAnswer) compare(o pagerankOutcome) error {
 	for i, top := range o.Top {
 		at := slices.IndexFunc(a.highest, func(r rankOf) bool { return r.Vertex == top.Vertex })
 		// By their ranks and not by their places: two may be alike.
-		if want := a.highest[i].Rank; at < 0 || named[top.Vertex] || !near(top.Rank, want) || !near(a.highest[at].Rank, want) {
+		if want := a.highest[i].Rank; at < 0 || named[top.Vertex] || !near(top.Rank, want) ||
+			!near(a.highest[at].Rank, want) {
 			return fmt.Errorf("pagerank has vertex %d with rank %.12g as number %d, where %.12g is right: not valid", top.Vertex, top.Rank, i+1, want)
 		}
 		named[top.Vertex] = true

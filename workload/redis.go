@@ -447,7 +447,13 @@ func (p redisPlan) fill(ctx context.Context, address string) error {
 }
 
 // benchmark runs redis-benchmark for one command and gives its section.
-func (p redisPlan) benchmark(ctx context.Context, t Trial, address string, c redisCommand, requests int64) (benchSection, error) {
+func (p redisPlan) benchmark(
+	ctx context.Context,
+	t Trial,
+	address string,
+	c redisCommand,
+	requests int64,
+) (benchSection, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return benchSection{}, fmt.Errorf("address of redis: %w", err)

@@ -110,7 +110,15 @@ func readSections(output []byte) (sections []benchSection, unread []RedisLine, e
 				return nil, nil, &RedisMalformed{number,
 					fmt.Sprintf("title %.80q does not end on its line: give the test a title of one line", line)}
 			}
-			sections = append(sections, benchSection{title: testName(m[1]), line: number, preparing: strings.Contains(line, benchPreparing), settings: map[string]string{}})
+			sections = append(
+				sections,
+				benchSection{
+					title:     testName(m[1]),
+					line:      number,
+					preparing: strings.Contains(line, benchPreparing),
+					settings:  map[string]string{},
+				},
+			)
 			in = benchTables{}
 			continue
 		}

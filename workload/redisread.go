@@ -135,7 +135,10 @@ func ReadRedisBenchmark(output []byte) (tests []RedisTest, unread []RedisLine, e
 		if err != nil || !(perSecond > 0) || math.IsInf(perSecond, 0) {
 			return nil, nil, noRate(number, title, rate)
 		}
-		tests = append(tests, redisTest(title, perSecond, strings.Contains(title, benchPreparing), map[string]string{}, number))
+		tests = append(
+			tests,
+			redisTest(title, perSecond, strings.Contains(title, benchPreparing), map[string]string{}, number),
+		)
 	}
 	if len(tests) == 0 {
 		return nil, nil, errors.New("holds no test of redis-benchmark's: want what it prints, plain, with --csv or with -q")

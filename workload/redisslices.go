@@ -99,7 +99,12 @@ func (redis) Slices(ctx context.Context, t Trial, seed uint64) (Slicer, error) {
 	}
 	targets := map[string]load.Target{}
 	for _, c := range plan.commands {
-		targets[c.name] = load.RESP{Address: address, Pipeline: int(plan.pipeline), Dial: dialOf(t), Commands: plan.sequence(c, seed)}
+		targets[c.name] = load.RESP{
+			Address:  address,
+			Pipeline: int(plan.pipeline),
+			Dial:     dialOf(t),
+			Commands: plan.sequence(c, seed),
+		}
 	}
 	return openStanding(ctx, targets, load.Options{Connections: int(plan.clients)}, float64(plan.pipeline), 0)
 }

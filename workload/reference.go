@@ -62,7 +62,12 @@ func (s *splitmix) uri(to []byte) []byte {
 }
 
 // records hands each record that a function must take to take, with its offset.
-func records(pages int, sparse bool, write func(*splitmix, []byte) []byte, take func(record string, offset int)) (count int64) {
+func records(
+	pages int,
+	sparse bool,
+	write func(*splitmix, []byte) []byte,
+	take func(record string, offset int),
+) (count int64) {
 	const seed = 1 // the programs' default
 	part := functionPage
 	if sparse {

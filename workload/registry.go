@@ -12,8 +12,33 @@ import (
 // All lists the workloads that we ship, in the order in which people see them.
 func All() []Workload {
 	return []Workload{
-		redis{}, httpd{}, docstore{}, multimodel{}, wordpress{}, booking{}, cassandra{}, mapstore{}, thrift{},
-		stream{}, streamMPI{}, streamPeer{}, ffmpeg{}, uriParser, hashing, pagerank{}, fio{}, fioSync{}, haccio{}, fioCheckpoint{}, mpiSearch{}, mpiPrimes{}, static, heap, files{}, matrix{}, empty{},
+		redis{},
+		httpd{},
+		docstore{},
+		multimodel{},
+		wordpress{},
+		booking{},
+		cassandra{},
+		mapstore{},
+		thrift{},
+		stream{},
+		streamMPI{},
+		streamPeer{},
+		ffmpeg{},
+		uriParser,
+		hashing,
+		pagerank{},
+		fio{},
+		fioSync{},
+		haccio{},
+		fioCheckpoint{},
+		mpiSearch{},
+		mpiPrimes{},
+		static,
+		heap,
+		files{},
+		matrix{},
+		empty{},
 	}
 }
 

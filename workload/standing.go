@@ -39,8 +39,15 @@ const requests = "requests"
 // latencies where requests come whatever the service does. What names them is before.
 func slicesOf(part, rate, before, of string) []Metric {
 	quantile := func(name string, q float64) Metric {
-		return Metric{Name: before + name, Unit: "us", Better: Lower, Quantile: q, Part: part + halfRate, Figure: FigureLatency,
-			Doc: "latency" + of + " from the intended moment, at half of the saturated rate"}
+		return Metric{
+			Name:     before + name,
+			Unit:     "us",
+			Better:   Lower,
+			Quantile: q,
+			Part:     part + halfRate,
+			Figure:   FigureLatency,
+			Doc:      "latency" + of + " from the intended moment, at half of the saturated rate",
+		}
 	}
 	return []Metric{
 		{Name: rate, Unit: "requests/s", Better: Higher, Primary: true, Part: part, Figure: FigureRate, Doc: "throughput" + of + " in a closed loop"},
@@ -65,8 +72,11 @@ func sliceMetrics(o load.Options) []Metric {
 		name     string
 		quantile float64
 	}{{"p99", 0.99}, {"p50", 0.5}, {"p99.9", 0.999}} {
-		all = append(all, Metric{Name: q.name, Unit: "us", Better: Lower, Quantile: q.quantile, Part: requests, Figure: FigureLatency,
-			Primary: q.name == "p99", Doc: "latency from the intended moment"})
+		all = append(
+			all,
+			Metric{Name: q.name, Unit: "us", Better: Lower, Quantile: q.quantile, Part: requests, Figure: FigureLatency,
+				Primary: q.name == "p99", Doc: "latency from the intended moment"},
+		)
 	}
 	return append(all, cpuOfRequest(requests, "", ""))
 }
@@ -81,7 +91,12 @@ type standing struct {
 
 // openStanding connects to a service for each drive that is a closed loop; that at half
 // of its rate shares its connections.
-func openStanding(ctx context.Context, targets map[string]load.Target, o load.Options, operations, errorShare float64) (Slicer, error) {
+func openStanding(
+	ctx context.Context,
+	targets map[string]load.Target,
+	o load.Options,
+	operations, errorShare float64,
+) (Slicer, error) {
 	s := &standing{drives: map[string]*load.Standing{}, operations: operations, options: o, errorShare: errorShare}
 	for name, target := range targets {
 		opened, err := load.OpenStanding(ctx, target, o.Connections)
@@ -110,7 +125,13 @@ func (s *standing) Load(ctx context.Context, w Stretch) ([]Measured, error) {
 		return nil, fmt.Errorf("no drive %s", w.Drive)
 	}
 	b, err := on.Burst(ctx, load.BurstOptions{
-		Duration: w.Duration, Ramp: w.Ramp, Rate: w.Rate / s.operations, Arrival: s.arrival(), Seed: w.Seed, Timeout: s.options.Timeout, Latencies: w.Rate > 0,
+		Duration:  w.Duration,
+		Ramp:      w.Ramp,
+		Rate:      w.Rate / s.operations,
+		Arrival:   s.arrival(),
+		Seed:      w.Seed,
+		Timeout:   s.options.Timeout,
+		Latencies: w.Rate > 0,
 	})
 	if err != nil {
 		return nil, err
@@ -122,12 +143,20 @@ func (s *standing) Load(ctx context.Context, w Stretch) ([]Measured, error) {
 	// Of an open loop nothing may have been due within a short stretch.
 	nothing := b.Worked == 0 && (failed > 0 || w.Rate == 0)
 	if nothing || float64(failed) > s.errorShare*float64(failed+b.Worked) {
-		return nil, tooManyErrors(load.Result{Requests: b.Worked, Errors: maps.Clone(b.Errors), FirstError: b.FirstError})
+		return nil, tooManyErrors(
+			load.Result{Requests: b.Worked, Errors: maps.Clone(b.Errors), FirstError: b.FirstError},
+		)
 	}
-	return []Measured{{
-		Part: w.Drive, Window: b.Window, Amount: float64(b.Answered) * s.operations, Worked: float64(b.Worked) * s.operations,
-		Load: b.CPU, Latencies: b.Latencies,
-	}}, nil
+	return []Measured{
+		{
+			Part:      w.Drive,
+			Window:    b.Window,
+			Amount:    float64(b.Answered) * s.operations,
+			Worked:    float64(b.Worked) * s.operations,
+			Load:      b.CPU,
+			Latencies: b.Latencies,
+		},
+	}, nil
 }
 
 // arrival is the user's where there is a rate of the user's. Else requests arrive

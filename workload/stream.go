@@ -86,7 +86,9 @@ func (stream) Program(p Params) (Program, error) {
 	program := Program{MemoryNeed: streamArrays(elements) + 8<<20}
 	if port := p.portOr(0); port > 0 {
 		program.Ports, program.Service = []int{port}, true
-		args = append([]string{"--serve", net.JoinHostPort(p.listenAddress(), strconv.Itoa(port))}, args[streamRepetitions:]...)
+		args = append(
+			[]string{"--serve", net.JoinHostPort(p.listenAddress(), strconv.Itoa(port))},
+			args[streamRepetitions:]...)
 	}
 	program.Args = append([]string{"/usr/bin/stream"}, args...)
 	return program, nil

@@ -111,14 +111,26 @@ func (thrift) Program(p Params) (Program, error) {
 	args = append(args, "--address", p.listenAddress(), "--port", strconv.Itoa(plan.port), "--work", strconv.FormatInt(plan.work, 10))
 	// What is carried exists several times on its way through the library, and in Go
 	// until it is collected.
-	return Program{Args: args, Ports: []int{plan.port}, Data: []string{"/data"}, Service: true, MemoryNeed: 32<<20 + 8*int64(plan.size)}, nil
+	return Program{
+		Args:       args,
+		Ports:      []int{plan.port},
+		Data:       []string{"/data"},
+		Service:    true,
+		MemoryNeed: 32<<20 + 8*int64(plan.size),
+	}, nil
 }
 
 func (thrift) Metrics(p Params) []Metric { return loadMetrics(p) }
 
 // target is what tare's own client asks.
 func (plan thriftPlan) target(t Trial) load.Thrift {
-	return load.Thrift{Address: t.Address(plan.port), Call: plan.call, Size: plan.size, NewConnections: plan.fresh, Dial: dialOf(t)}
+	return load.Thrift{
+		Address:        t.Address(plan.port),
+		Call:           plan.call,
+		Size:           plan.size,
+		NewConnections: plan.fresh,
+		Dial:           dialOf(t),
+	}
 }
 
 // Ready waits for the answer to a ping.

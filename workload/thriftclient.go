@@ -67,13 +67,18 @@ func parseThriftClient(printed []byte) (r load.Result, err error) {
 	if err := json.Unmarshal(printed, &tally); err != nil {
 		return r, err
 	}
-	if !(tally.Seconds >= 0 && tally.Seconds <= mostTallySeconds) || tally.Requests < 0 || tally.Requests > mostTallied {
+	if !(tally.Seconds >= 0 && tally.Seconds <= mostTallySeconds) || tally.Requests < 0 ||
+		tally.Requests > mostTallied {
 		return r, fmt.Errorf("%d requests in %v s cannot be", tally.Requests, tally.Seconds)
 	}
 	r = load.Result{
-		Corrected: load.NewHistogram(), Uncorrected: load.NewHistogram(), Lateness: load.NewHistogram(), Queued: load.NewHistogram(),
-		Requests: tally.Requests, Errors: map[string]int64{},
-		Elapsed: time.Duration(tally.Seconds * float64(time.Second)),
+		Corrected:   load.NewHistogram(),
+		Uncorrected: load.NewHistogram(),
+		Lateness:    load.NewHistogram(),
+		Queued:      load.NewHistogram(),
+		Requests:    tally.Requests,
+		Errors:      map[string]int64{},
+		Elapsed:     time.Duration(tally.Seconds * float64(time.Second)),
 	}
 	var counted int64
 	before := int64(-1)

@@ -92,7 +92,13 @@ func (wordpress) Program(p Params) (Program, error) {
 	}
 	port := p.portOr(image.WordPressPort)
 	return Program{
-		Args: image.WordPressCommand(int(plan.workers), p.listenAddress(), port), Ports: []int{port}, Data: []string{image.WordPressData},
+		Args: image.WordPressCommand(
+			int(plan.workers),
+			p.listenAddress(),
+			port,
+		),
+		Ports:   []int{port},
+		Data:    []string{image.WordPressData},
 		Service: true,
 		// The database with its buffers, what the workers share, and what each has for
 		// itself and its connection: as measured at work.
@@ -122,14 +128,19 @@ const wordpressReadyWithin = 5 * time.Minute
 func (wordpress) Ready(ctx context.Context, t Trial) error {
 	ask := func(ctx context.Context) error { return askHTTP(ctx, wordpressTarget(t)) }
 	var fresh bool
-	err := awaitReady(ctx, wordpressReadyWithin, "WordPress answers at http://"+t.Address(t.Params().portOr(image.WordPressPort))+"/", func(ctx context.Context) error {
-		err := ask(ctx)
-		fresh = isStatus(err, http.StatusFound) // to the page that installs it
-		if fresh {
-			return nil
-		}
-		return err
-	})
+	err := awaitReady(
+		ctx,
+		wordpressReadyWithin,
+		"WordPress answers at http://"+t.Address(t.Params().portOr(image.WordPressPort))+"/",
+		func(ctx context.Context) error {
+			err := ask(ctx)
+			fresh = isStatus(err, http.StatusFound) // to the page that installs it
+			if fresh {
+				return nil
+			}
+			return err
+		},
+	)
 	if err != nil || !fresh {
 		return err
 	}
@@ -151,8 +162,14 @@ func isStatus(err error, status int) bool {
 func wordpressTarget(t Trial) load.HTTP {
 	request := load.HTTPRequest{Path: "/", Check: checkFrontPage}
 	return load.HTTP{
-		Address: t.Address(t.Params().portOr(image.WordPressPort)), Host: image.WordPressHost, NewConnections: true, Status: http.StatusOK, Dial: dialOf(t),
-		Next: func() load.HTTPRequest { return request },
+		Address: t.Address(
+			t.Params().portOr(image.WordPressPort),
+		),
+		Host:           image.WordPressHost,
+		NewConnections: true,
+		Status:         http.StatusOK,
+		Dial:           dialOf(t),
+		Next:           func() load.HTTPRequest { return request },
 	}
 }
 

@@ -117,7 +117,10 @@ func (m *ycsb) resp() func() ([]string, func(load.Reply) error) {
 	return func() ([]string, func(load.Reply) error) {
 		o := m.next()
 		if o.read {
-			return []string{"GET", recordKey(o.record)}, func(r load.Reply) error { return checkField(o.record, string(r.Text)) }
+			return []string{
+				"GET",
+				recordKey(o.record),
+			}, func(r load.Reply) error { return checkField(o.record, string(r.Text)) }
 		}
 		return []string{"SET", recordKey(o.record), recordField(o.record, o.update)}, checkStored
 	}

@@ -170,7 +170,12 @@ func (b *Bound) Container(c container.Container) (Container, error) {
 		return Container{}, err
 	}
 	place, _ := g.For("memory")
-	s := Container{Group: place.Path, Limit: cgroup.NoBound, SwapMost: cgroup.NoBound, Tightest: cgroup.Level{Limit: cgroup.NoBound}}
+	s := Container{
+		Group:    place.Path,
+		Limit:    cgroup.NoBound,
+		SwapMost: cgroup.NoBound,
+		Tightest: cgroup.Level{Limit: cgroup.NoBound},
+	}
 	levels, err := g.MemoryLevels()
 	if err != nil {
 		return s, err

@@ -80,7 +80,13 @@ const lowGrain = 4 << 20
 // protectedSize is what is protected of a group that uses so much.
 func protectedSize(usage int64) int64 { return (usage + usage/16 + lowGrain - 1) / lowGrain * lowGrain }
 
-func (b *Bound) protect(key string, place cgroup.Place, below []cgroup.Group, name string, keep func(g cgroup.Group, file string) error) (theirs error) {
+func (b *Bound) protect(
+	key string,
+	place cgroup.Place,
+	below []cgroup.Group,
+	name string,
+	keep func(g cgroup.Group, file string) error,
+) (theirs error) {
 	p := b.protected[key]
 	defer func() { b.protected[key] = p }()
 	own := cgroup.Group{Places: []cgroup.Place{place}}
@@ -216,7 +222,11 @@ func (b *Bound) restore(files ...string) error {
 	outcomes, err := b.options.Knobs.Restore(files...)
 	maps.DeleteFunc(b.lows, func(file string, _ low) bool {
 		asked := len(files) == 0 || slices.Contains(files, file)
-		return asked && !slices.ContainsFunc(outcomes, func(o guard.Outcome) bool { return o.File == file && o.Ending == guard.Failed })
+		return asked &&
+			!slices.ContainsFunc(
+				outcomes,
+				func(o guard.Outcome) bool { return o.File == file && o.Ending == guard.Failed },
+			)
 	})
 	return err
 }

@@ -209,8 +209,14 @@ func (t Tier) Daily() int64 {
 func Default() Config {
 	const mebibyte = 1 << 20
 	return Config{
-		Mode:     Observe,
-		Memory:   Memory{Defend: Host, Headroom: 64 * mebibyte, High: 96 * mebibyte, Reserve: 16 * mebibyte, SwapReserve: 1.0 / 64},
+		Mode: Observe,
+		Memory: Memory{
+			Defend:      Host,
+			Headroom:    64 * mebibyte,
+			High:        96 * mebibyte,
+			Reserve:     16 * mebibyte,
+			SwapReserve: 1.0 / 64,
+		},
 		Pressure: Pressure{Critical: 0.01, Elastic: 0.1, StopWithin: 100 * time.Millisecond, Window: 10 * time.Second},
 		Protect:  Protect{Critical: true, Reclaim: true},
 		Scan:     Scan{Least: 5 * time.Second, Most: 30 * time.Second},

@@ -221,7 +221,12 @@ func choiceKey[T any, C ~string](name, doc string, choices []C, at func(*T) *C) 
 }
 
 // textKey is a text for which valid finds no fault. Where it may be empty, empty says so.
-func textKey[T any](name, values, doc, example string, mayBeEmpty bool, valid func(string) error, at func(*T) *string) key[T] {
+func textKey[T any](
+	name, values, doc, example string,
+	mayBeEmpty bool,
+	valid func(string) error,
+	at func(*T) *string,
+) key[T] {
 	return key[T]{
 		name: name, doc: doc, values: values,
 		keep: keeps(at),

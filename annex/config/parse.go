@@ -289,7 +289,10 @@ func (r *reader) unknown(prefix, name string, known []string) {
 		slices.Sort(known)
 		what += ": there are " + strings.Join(known, ", ")
 	}
-	r.problems = append(r.problems, Problem{Line: r.line(join(prefix, name)), Key: join(prefix, printable(name)), What: what})
+	r.problems = append(
+		r.problems,
+		Problem{Line: r.line(join(prefix, name)), Key: join(prefix, printable(name)), What: what},
+	)
 }
 
 // homesOf says where a key stands.

@@ -273,7 +273,10 @@ func (c *Client) unreached(ctx context.Context, err error, after time.Duration) 
 		return &Absent{c.socket, err}
 	case errors.Is(err, fs.ErrPermission):
 		return &Denied{c.socket}
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		return &Absent{c.socket, err} // it ended meanwhile
 	case errors.As(err, &slow) && slow.Timeout():
 		return &Silent{Socket: c.socket, PID: int(c.pid.Load()), For: after.Round(100 * time.Millisecond)}

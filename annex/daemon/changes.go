@@ -71,7 +71,8 @@ func (n *noticing) run(w *fsnotify.Watcher) {
 				n.forget(e.Name)
 			}
 			// What systemd sets back when it is reloaded is soon protected again.
-			if e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) || e.Has(fsnotify.Write) && filepath.Base(e.Name) == "memory.low" {
+			if e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) ||
+				e.Has(fsnotify.Write) && filepath.Base(e.Name) == "memory.low" {
 				n.tell()
 			}
 		case _, open := <-w.Errors:

@@ -46,7 +46,12 @@ var modules = []struct{ name, what string }{
 
 // Conflicts finds who manages the memory of containers already. root is "/", but in a test;
 // properties asks systemd.
-func Conflicts(ctx context.Context, root string, managed []container.Container, properties func(ctx context.Context, units []string) (string, error)) (all []*Conflict, notes []string) {
+func Conflicts(
+	ctx context.Context,
+	root string,
+	managed []container.Container,
+	properties func(ctx context.Context, units []string) (string, error),
+) (all []*Conflict, notes []string) {
 	for _, m := range modules {
 		file := filepath.Join(root, "sys/module", m.name, "parameters/enabled")
 		if b, err := os.ReadFile(file); err == nil && strings.HasPrefix(strings.TrimSpace(string(b)), "Y") {
@@ -219,7 +224,10 @@ func warn(ctx context.Context, c config.Config, found []container.Container) []s
 // check refuses a host on which the extension must not manage. The notes are what is not
 // known.
 func check(ctx context.Context, c config.Config, found []container.Container) ([]string, error) {
-	managed := slices.DeleteFunc(slices.Clone(found), func(one container.Container) bool { return c.Class(one) == annex.Ignored })
+	managed := slices.DeleteFunc(
+		slices.Clone(found),
+		func(one container.Container) bool { return c.Class(one) == annex.Ignored },
+	)
 	conflicts, notes := Conflicts(ctx, "/", managed, askSystemd)
 	if len(conflicts) == 0 {
 		return notes, nil

@@ -172,7 +172,10 @@ func (c *Containers) remember(all []container.Container) (note string) {
 // asksEngines tells whether a rule asks for what engines alone know: where all are by control
 // group, one that does not answer is missed by nobody.
 func asksEngines(rules []config.Rule) bool {
-	return slices.ContainsFunc(rules, func(r config.Rule) bool { return r.Name != "" || r.Label != "" || r.Image != "" })
+	return slices.ContainsFunc(
+		rules,
+		func(r config.Rule) bool { return r.Name != "" || r.Label != "" || r.Image != "" },
+	)
 }
 
 // trees are the hierarchies in which containers' groups are looked for: that of the memory

@@ -273,7 +273,18 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 			h.fixed = "it cannot be watched: " + err.Error()
 		}
 	}
-	d.parts.Data.Add(data.ContextInfo{ID: id, Name: c.Name, Class: class, At: d.now(), SwapMost: most, Room: room, Limited: limited, Fixed: h.fixed})
+	d.parts.Data.Add(
+		data.ContextInfo{
+			ID:       id,
+			Name:     c.Name,
+			Class:    class,
+			At:       d.now(),
+			SwapMost: most,
+			Room:     room,
+			Limited:  limited,
+			Fixed:    h.fixed,
+		},
+	)
 	d.unmapped(id)
 	if was != class {
 		d.log(Decision{What: "hold", Container: c.Name, Why: string(class), Error: h.fixed})
@@ -282,7 +293,9 @@ func (d *Daemon) hold(id annex.ID, c container.Container, class annex.Class) {
 
 // is tells whether a look found of an extended container what is known of it.
 func (h *held) is(c container.Container, class annex.Class) bool {
-	return class == annex.Elastic && h.class == class && h.watched && h.fixed == "" && h.container.Cgroup == c.Cgroup && h.container.Name == c.Name && h.container.PID == c.PID
+	return class == annex.Elastic && h.class == class && h.watched && h.fixed == "" && h.container.Cgroup == c.Cgroup &&
+		h.container.Name == c.Name &&
+		h.container.PID == c.PID
 }
 
 // unmapped tells how much of an elastic container is in memory and mapped by nobody. Where that is

@@ -179,7 +179,15 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 	if group == config.Host {
 		group = ""
 	}
-	b, err := bound.New(bound.Options{Group: group, SwapReserve: c.Memory.SwapReserve, PoolInside: group != "", Knobs: knobs, Unit: unitOf})
+	b, err := bound.New(
+		bound.Options{
+			Group:       group,
+			SwapReserve: c.Memory.SwapReserve,
+			PoolInside:  group != "",
+			Knobs:       knobs,
+			Unit:        unitOf,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +213,10 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 		lacks = append(lacks, lack.Error())
 	}
 	parts.Monitor = m
-	watch := b.Watch(ctx, pressure.Threshold{Stall: time.Duration(c.Pressure.Critical * float64(alarmWindow)), Window: alarmWindow})
+	watch := b.Watch(
+		ctx,
+		pressure.Threshold{Stall: time.Duration(c.Pressure.Critical * float64(alarmWindow)), Window: alarmWindow},
+	)
 	parts.Alarm = watch
 	if parts.Mover, err = h.mover(c, inUse, parts); err != nil {
 		return nil, err

@@ -45,7 +45,16 @@ func (h *Host) mover(c config.Config, inUse *areas, parts *Parts) (Mover, error)
 		return nil, err
 	}
 	h.closing(tiers.close)
-	k, err := media.NewKernel(media.Options{Medium: inUse, Brake: h.brake, Late: h.late, GiveWay: parts.giveWay, Budgets: tiers.of, Chunk: c.Prefetch.Chunk})
+	k, err := media.NewKernel(
+		media.Options{
+			Medium:  inUse,
+			Brake:   h.brake,
+			Late:    h.late,
+			GiveWay: parts.giveWay,
+			Budgets: tiers.of,
+			Chunk:   c.Prefetch.Chunk,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}

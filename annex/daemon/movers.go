@@ -96,7 +96,10 @@ func urgency(why annex.Reason) int {
 
 // start begins what can be begun.
 func (m *movers) start() {
-	slices.SortStableFunc(m.fetches, func(a, b annex.Request) int { return cmp.Compare(urgency(a.Why), urgency(b.Why)) })
+	slices.SortStableFunc(
+		m.fetches,
+		func(a, b annex.Request) int { return cmp.Compare(urgency(a.Why), urgency(b.Why)) },
+	)
 	for len(m.fetches) > 0 && m.fetching < mostFetching {
 		r := m.fetches[0]
 		if r.Why == annex.Drained && !m.d.drain.may(r, m.d.now()) {
@@ -174,7 +177,8 @@ func (m *movers) lose(r annex.Request) {
 // it was asked for.
 func (m *movers) may(r annex.Request) bool {
 	h := m.d.held[r.ID]
-	return h != nil && h.class == annex.Elastic && m.d.settings.Mode == config.Manage && (r.Op != annex.Evict || h.fixed == "")
+	return h != nil && h.class == annex.Elastic && m.d.settings.Mode == config.Manage &&
+		(r.Op != annex.Evict || h.fixed == "")
 }
 
 // leaves tells that pages of a container are on their way out.
@@ -222,7 +226,14 @@ func (m *movers) heed(ctx context.Context, stop context.CancelFunc, every time.D
 // evict has some requests of one container moved, and what they left reclaimed. Only then
 // is anything free, and only then the results say so. whole ends with the reclaim's right to
 // go on, too; left is how long the reclaim has once it is to stop.
-func (m *movers) evict(ctx, whole context.Context, e *eviction, c container.Container, batch []annex.Request, owed int, left time.Duration) {
+func (m *movers) evict(
+	ctx, whole context.Context,
+	e *eviction,
+	c container.Container,
+	batch []annex.Request,
+	owed int,
+	left time.Duration,
+) {
 	if m.d.parts.Alarm != nil {
 		defer m.d.parts.Alarm.Evicting()()
 	}
@@ -396,7 +407,9 @@ func (m *movers) answer(r annex.Request) {
 	now := m.d.now()
 	delete(m.under, r.Number)
 	delete(m.d.asked, r.Number)
-	m.d.parts.Data.Done(annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: now, Ended: now, Asked: asked(r), Stopped: true})
+	m.d.parts.Data.Done(
+		annex.Result{Number: r.Number, ID: r.ID, Op: r.Op, Began: now, Ended: now, Asked: asked(r), Stopped: true},
+	)
 }
 
 // leaving tells that pages are on their way out.

@@ -178,7 +178,10 @@ func (d *Daemon) Reload(ctx context.Context) (restart []string, err error) {
 		// The asker is told, but a signal's asker hears nothing.
 		refused := fmt.Sprintf("the configuration in force is not the one that was to be read at %s: %s",
 			time.Now().UTC().Format(time.DateTime+" MST"), strings.ReplaceAll(err.Error(), "\n", "; "))
-		return nil, errors.Join(err, d.order(context.WithoutCancel(ctx), func() error { d.refused = refused; return nil }))
+		return nil, errors.Join(
+			err,
+			d.order(context.WithoutCancel(ctx), func() error { d.refused = refused; return nil }),
+		)
 	}
 	var done <-chan error
 	// Whoever asked may have left by now: what has been read is in force in part already.

@@ -14,14 +14,21 @@ import (
 func policy(c config.Config) data.Policy {
 	// There 0 is the default of whatever it is: here it is none, for which the least stands.
 	const leastShare = 1e-9
-	options := predict.Options{Threshold: cmp.Or(c.Predictors.Threshold, leastShare), Margin: min(0.1, 1-c.Predictors.Threshold)}
+	options := predict.Options{
+		Threshold: cmp.Or(c.Predictors.Threshold, leastShare),
+		Margin:    min(0.1, 1-c.Predictors.Threshold),
+	}
 	p := data.Policy{
 		Headroom: data.Headroom{
 			Low: c.Memory.Headroom, High: c.Memory.High, Reserve: cmp.Or(c.Memory.Reserve, 1),
 			SwapReserve: cmp.Or(c.Memory.SwapReserve, -1),
 		},
-		Ages:     data.Ages{PromotionRate: c.Cold.PromotionRate, Working: c.Cold.Working, ColdLeast: c.Cold.After},
-		Brake:    data.Brake{ElasticLimit: c.Pressure.Elastic, CriticalLimit: c.Pressure.Critical, Window: c.Pressure.Window},
+		Ages: data.Ages{PromotionRate: c.Cold.PromotionRate, Working: c.Cold.Working, ColdLeast: c.Cold.After},
+		Brake: data.Brake{
+			ElasticLimit:  c.Pressure.Elastic,
+			CriticalLimit: c.Pressure.Critical,
+			Window:        c.Pressure.Window,
+		},
 		Probes:   data.Probes{ProbeCPU: cmp.Or(c.Activity.ProbeCPU, 1), ProbePages: c.Activity.ProbePages},
 		Prefetch: data.Prefetch{Lead: cmp.Or(c.Prefetch.Lead, time.Millisecond), MapPrecision: c.Prefetch.MapPrecision},
 		Predict:  options,

@@ -78,6 +78,10 @@ func (h *Host) settings(path string, c config.Config) Settings {
 			return append(doubted, eachLine(err)...)
 		},
 		Scan:          monitor.Pace{Least: c.Scan.Least, Most: c.Scan.Most},
-		CriticalLimit: c.Pressure.Critical, StopWithin: c.Pressure.StopWithin, File: path, Loaded: time.Now(), Defended: c.Memory.Defend,
+		CriticalLimit: c.Pressure.Critical,
+		StopWithin:    c.Pressure.StopWithin,
+		File:          path,
+		Loaded:        time.Now(),
+		Defended:      c.Memory.Defend,
 	}
 }

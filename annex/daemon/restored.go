@@ -30,7 +30,8 @@ func unrestored(outcomes []guard.Outcome) (told []string) {
 			told = append(told, o.String())
 		case guard.Foreign, guard.Failed:
 			back := func(other guard.Outcome) bool {
-				return other.File == o.File && other.Identity == o.Identity && (other.Ending == guard.Restored || other.Ending == guard.Already)
+				return other.File == o.File && other.Identity == o.Identity &&
+					(other.Ending == guard.Restored || other.Ending == guard.Already)
 			}
 			if o.Ending == guard.Failed || !slices.ContainsFunc(outcomes, back) {
 				told = append(told, fmt.Sprintf("%s was changed by a daemon that was killed, and not put back (%s)", o.File, o.Ending))

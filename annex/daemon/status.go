@@ -22,8 +22,15 @@ import (
 // Status tells how it stands. Of one that has ended it tells that alone.
 func (d *Daemon) Status() control.Status {
 	s := control.Status{
-		Schema: control.Schema, Version: d.parts.Version, State: control.Ending, PID: os.Getpid(), At: time.Now(), Started: d.started, Since: time.Now(),
-		Tiers: []control.Tier{}, Contexts: []control.Context{}, // lists, however little is in them
+		Schema:   control.Schema,
+		Version:  d.parts.Version,
+		State:    control.Ending,
+		PID:      os.Getpid(),
+		At:       time.Now(),
+		Started:  d.started,
+		Since:    time.Now(),
+		Tiers:    []control.Tier{},
+		Contexts: []control.Context{}, // lists, however little is in them
 	}
 	// Areas have an account that is written to a disk: that is nothing for the goroutine of Run.
 	if running := d.do(context.Background(), func() { d.tell(&s) }); running == nil && d.parts.Tiers != nil {
@@ -47,8 +54,13 @@ func (d *Daemon) tell(s *control.Status) {
 	s.State, s.Mode, s.Since = d.state, string(d.settings.Mode), d.entered
 	s.Config, s.Loaded = d.settings.File, d.settings.Loaded
 	s.Memory = control.Memory{
-		Defended: d.settings.Defended, LimitBytes: d.memory.Limit, FreeBytes: d.memory.Free, HeadroomBytes: d.settings.Policy.Low,
-		PoolBytes: d.memory.Pool, SwapBytes: d.memory.SwapSize, SwapFreeBytes: d.memory.SwapFree,
+		Defended:      d.settings.Defended,
+		LimitBytes:    d.memory.Limit,
+		FreeBytes:     d.memory.Free,
+		HeadroomBytes: d.settings.Policy.Low,
+		PoolBytes:     d.memory.Pool,
+		SwapBytes:     d.memory.SwapSize,
+		SwapFreeBytes: d.memory.SwapFree,
 	}
 	s.Brake = d.tellBrake()
 	wasted := 0
@@ -78,7 +90,15 @@ func (d *Daemon) tell(s *control.Status) {
 	}
 	s.Weight.LostEvents = int64(d.lost)
 	s.Weight.GaveWaySeconds = d.parts.Monitor.Given().Seconds()
-	s.Warnings = slices.Concat(d.parts.Warnings, d.settings.Warnings, d.doubts, d.notes, d.unbraked(), d.unscanned(), d.setAsides())
+	s.Warnings = slices.Concat(
+		d.parts.Warnings,
+		d.settings.Warnings,
+		d.doubts,
+		d.notes,
+		d.unbraked(),
+		d.unscanned(),
+		d.setAsides(),
+	)
 	unguarded, vain := "", ""
 	if d.parts.Vain != nil {
 		vain = d.parts.Vain()
@@ -196,7 +216,11 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 		out.State = control.Active
 	}
 	if c.Class == annex.Elastic {
-		out.Activity = &control.Activity{Activations: int64(c.Activations), Probes: int64(c.Probes), DemandPages: int64(c.Use.Misses)}
+		out.Activity = &control.Activity{
+			Activations: int64(c.Activations),
+			Probes:      int64(c.Probes),
+			DemandPages: int64(c.Use.Misses),
+		}
 	}
 	if c.Expected {
 		now := d.now()
@@ -251,7 +275,14 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 }
 
 func score(s predict.Score) control.Score {
-	return control.Score{Kind: s.Kind, PrecisionShare: s.Precision, RecallShare: s.Recall, LeadSeconds: s.Lead.Seconds(), Told: s.Told, On: s.On}
+	return control.Score{
+		Kind:           s.Kind,
+		PrecisionShare: s.Precision,
+		RecallShare:    s.Recall,
+		LeadSeconds:    s.Lead.Seconds(),
+		Told:           s.Told,
+		On:             s.On,
+	}
 }
 
 // Explain tells why a container's pages are where they are.
@@ -266,13 +297,25 @@ func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
 			err = &control.Unknown{Container: name}
 			return
 		}
-		e = control.Explanation{Schema: control.Schema, Context: d.tellContext(why.ContextStatus), Decisions: []control.Decision{}}
+		e = control.Explanation{
+			Schema:    control.Schema,
+			Context:   d.tellContext(why.ContextStatus),
+			Decisions: []control.Decision{},
+		}
 		e.Sentences = d.sentences(h, why, e.Context)
 		now, clock := d.now(), time.Now()
 		for _, one := range why.Decisions {
 			told := control.Decision{
-				At: clock.Add(-now.Since(one.First)), Op: one.Op.String(), Why: one.Why, Detail: one.Says, Asked: one.Pages,
-				Moved: one.Moved, Seconds: one.Last.Since(one.First).Seconds(), Problem: one.Problem,
+				At: clock.Add(
+					-now.Since(one.First),
+				),
+				Op:      one.Op.String(),
+				Why:     one.Why,
+				Detail:  one.Says,
+				Asked:   one.Pages,
+				Moved:   one.Moved,
+				Seconds: one.Last.Since(one.First).Seconds(),
+				Problem: one.Problem,
 			}
 			if d.modeAt(one.First) == config.Observe {
 				told.Observed, told.Moved = true, 0
@@ -311,7 +354,15 @@ func (d *Daemon) sentences(h *held, e data.Explanation, is control.Context) []st
 	switch {
 	case e.Awake, h.what.frozen:
 	case e.Expected:
-		all = append(all, fmt.Sprintf("It is expected to wake in %v, between %v and %v.", roughly(e.Next.Likely, now), roughly(e.Next.Earliest, now), roughly(e.Next.Latest, now)))
+		all = append(
+			all,
+			fmt.Sprintf(
+				"It is expected to wake in %v, between %v and %v.",
+				roughly(e.Next.Likely, now),
+				roughly(e.Next.Earliest, now),
+				roughly(e.Next.Latest, now),
+			),
+		)
 	default:
 		all = append(all, "When it wakes next is not known: it leaves by how long it sleeps.")
 	}

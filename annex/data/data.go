@@ -161,7 +161,11 @@ func (m *Manager) Add(info ContextInfo) {
 	}
 	c := newContext(info, m.policy)
 	m.byID[info.ID] = c
-	at, _ := slices.BinarySearchFunc(m.contexts, info.ID, func(c *context, id annex.ID) int { return cmp.Compare(c.info.ID, id) })
+	at, _ := slices.BinarySearchFunc(
+		m.contexts,
+		info.ID,
+		func(c *context, id annex.ID) int { return cmp.Compare(c.info.ID, id) },
+	)
 	m.contexts = slices.Insert(m.contexts, at, c)
 }
 
@@ -204,7 +208,10 @@ func (m *Manager) Look(id annex.ID, spaces []annex.Scan) {
 	c.scan(spaces, m.policy)
 	for _, r := range m.underWay {
 		if r.context.info.ID == id {
-			c.pages.each(r.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.pages.put(cell, cell.flags|moving) })
+			c.pages.each(
+				r.runs,
+				func(_ *space, _ *area, _ annex.Page, cell *cell) { c.pages.put(cell, cell.flags|moving) },
+			)
 		}
 	}
 }

@@ -70,7 +70,8 @@ func (m *Manager) evict(brings []*context) []annex.Request {
 	brake := m.critical()
 	e := eviction{m: m, left: min(m.policy.MostLeaving-m.leaving, m.swapRoom())}
 	// As long as there is room for what an awake container waits for, the device is its.
-	if len(brings) > 0 && brings[0].fetch.plan != nil && brings[0].fetch.plan.why == annex.Awake && m.ready() > m.policy.reserve()+pieces*m.policy.Piece {
+	if len(brings) > 0 && brings[0].fetch.plan != nil && brings[0].fetch.plan.why == annex.Awake &&
+		m.ready() > m.policy.reserve()+pieces*m.policy.Piece {
 		e.left = min(e.left, m.policy.Piece-m.leaving)
 	}
 	if brake == 0 || e.left <= 0 || m.leaving > 0 && e.left < m.policy.Piece {
@@ -147,7 +148,8 @@ func (e *eviction) cold(n *room) {
 			c.pages.cursors[ofCold] = cursor{at: now}
 		}
 		c.pages.walk(&c.pages.cursors[ofCold], func(s *space, a *area, i int) bool {
-			if cell := a.cells[i]; cell.movable() && cell.flags&(recorded|probed) == 0 && cell.age(now) >= c.coldness.threshold {
+			if cell := a.cells[i]; cell.movable() && cell.flags&(recorded|probed) == 0 &&
+				cell.age(now) >= c.coldness.threshold {
 				g.add(s.name, a.first+annex.Page(i))
 			}
 			return g.pages < most
@@ -305,7 +307,8 @@ func (t *pageTable) tail(record []predict.Ranked, isCertain, isWritten bool, mos
 					continue
 				}
 			}
-			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 || a.wears(int(p-1-a.first)) != isWritten {
+			if cell := a.cells[p-1-a.first]; !cell.movable() || cell.flags&probed != 0 ||
+				a.wears(int(p-1-a.first)) != isWritten {
 				continue
 			}
 			pages++
@@ -417,7 +420,8 @@ const mostLooked = 4096
 // lowest takes pages of a context, where it may have any.
 func (e *eviction) lowest(c *context, most int, kept keep) collect {
 	x, movable := &c.evict.exhausted[kept], c.pages.count().movable
-	if most <= 0 || movable == 0 || e.looked >= mostLooked || e.m.now < x.until && (kept == keepRecent || movable <= x.movable) {
+	if most <= 0 || movable == 0 || e.looked >= mostLooked ||
+		e.m.now < x.until && (kept == keepRecent || movable <= x.movable) {
 		return collect{}
 	}
 	for a := range c.pages.areas() {
@@ -446,7 +450,8 @@ func (c *context) lowest(most int, now annex.Moment, p Policy, kept keep) (g col
 		return g
 	}
 	// What was brought is in no extent's uses before it is touched.
-	isAwaited := kept == keepRecent && !c.record.isWrong && now < max(c.fetch.lastArrival, c.activity.wokeAt).After(p.Recent)
+	isAwaited := kept == keepRecent && !c.record.isWrong &&
+		now < max(c.fetch.lastArrival, c.activity.wokeAt).After(p.Recent)
 	order := c.pages.byLevel(now, p, kept)
 	// What they write goes after what they only read.
 	for _, isWritten := range []bool{false, true} {

@@ -122,7 +122,11 @@ func (m *Manager) take(c *context, faults []annex.Fault) {
 			c.fetch.plan = nil
 		}
 	case c.record.isUsed(p) && (plan == nil || plan.why != annex.Awake) && c.pages.count().recordAway > 0:
-		c.fetch.plan = &recordFetch{why: annex.Awake, rest: c.predictor.Pages(), isSure: c.precise(surePrecision, p.Judged),
-			says: "woke and used its record: the rest is wanted at once"}
+		c.fetch.plan = &recordFetch{
+			why:    annex.Awake,
+			rest:   c.predictor.Pages(),
+			isSure: c.precise(surePrecision, p.Judged),
+			says:   "woke and used its record: the rest is wanted at once",
+		}
 	}
 }

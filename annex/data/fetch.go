@@ -134,7 +134,11 @@ func (m *Manager) due(c *context) {
 		why: annex.Expected, by: e.Latest, rest: c.predictor.Pages(), expected: e.Likely,
 		onlySpare: !isNarrow,
 		maps:      f.forecasts%p.Verify != 0 && c.precise(p.MapPrecision, 0),
-		says:      fmt.Sprintf("expected to wake in %v to %v", e.Earliest.Since(m.now).Round(time.Millisecond), e.Latest.Since(m.now).Round(time.Millisecond)),
+		says: fmt.Sprintf(
+			"expected to wake in %v to %v",
+			e.Earliest.Since(m.now).Round(time.Millisecond),
+			e.Latest.Since(m.now).Round(time.Millisecond),
+		),
 	}
 }
 
@@ -159,11 +163,13 @@ func (m *Manager) fill() {
 	var best *context
 	for _, c := range m.contexts {
 		away := c.pages.count().recordAway
-		if c.activity.state == active || c.fetch.plan != nil || !c.managed() || c.isStill(m.now) || away == 0 || away > spare {
+		if c.activity.state == active || c.fetch.plan != nil || !c.managed() || c.isStill(m.now) || away == 0 ||
+			away > spare {
 			continue
 		}
 		m.foretell(c)
-		if c.expected.isKnown && c.expected.Forecast.Likely <= m.now.After(p.Horizon) && (best == nil || c.expected.Forecast.Likely < best.expected.Forecast.Likely) {
+		if c.expected.isKnown && c.expected.Forecast.Likely <= m.now.After(p.Horizon) &&
+			(best == nil || c.expected.Forecast.Likely < best.expected.Forecast.Likely) {
 			best = c
 		}
 	}
@@ -171,8 +177,14 @@ func (m *Manager) fill() {
 		return
 	}
 	e := best.expected
-	best.fetch.plan = &recordFetch{why: annex.Expected, by: e.Latest, rest: best.predictor.Pages(), expected: e.Likely, onlySpare: true,
-		says: fmt.Sprintf("there is room, and it is likely to wake in %v", e.Likely.Since(m.now).Round(time.Millisecond))}
+	best.fetch.plan = &recordFetch{
+		why:       annex.Expected,
+		by:        e.Latest,
+		rest:      best.predictor.Pages(),
+		expected:  e.Likely,
+		onlySpare: true,
+		says:      fmt.Sprintf("there is room, and it is likely to wake in %v", e.Likely.Since(m.now).Round(time.Millisecond)),
+	}
 }
 
 // brings are the contexts whose records come back, the awake ones first, then by when they

@@ -41,7 +41,10 @@ func (e *eviction) leftover(n *room) {
 	m := e.m
 	for _, c := range m.contexts {
 		spare := c.unmapped.pages - leftoverKept
-		if n.pages <= 0 || spare < leftoverLeast || c.activity.isAwake() || c.unmapped.isReleasing || c.fetch.plan != nil || m.now < c.fetch.keepUntil || !m.isWarm(c) {
+		if n.pages <= 0 || spare < leftoverLeast || c.activity.isAwake() || c.unmapped.isReleasing ||
+			c.fetch.plan != nil ||
+			m.now < c.fetch.keepUntil ||
+			!m.isWarm(c) {
 			continue
 		}
 		n.pages -= spare
@@ -53,7 +56,13 @@ func (e *eviction) leftover(n *room) {
 func (m *Manager) release(c *context, pages int) annex.Request {
 	m.lastNumber++
 	decision := c.account.note(m.now, annex.Evict, annex.Leftover, pages, "read ahead or brought in vain: nobody maps these")
-	m.underWay[m.lastNumber] = &request{context: c, op: annex.Evict, why: annex.Leftover, unmapped: pages, decision: decision}
+	m.underWay[m.lastNumber] = &request{
+		context:  c,
+		op:       annex.Evict,
+		why:      annex.Leftover,
+		unmapped: pages,
+		decision: decision,
+	}
 	m.leaving += pages
 	c.unmapped.isReleasing = true
 	m.asked.add(annex.Leftover, pages)

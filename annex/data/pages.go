@@ -73,7 +73,12 @@ func (a *area) extent(p annex.Page) *extent { return &a.extents[p>>a.shift-a.fir
 
 func newArea(first annex.Page, pages int, shift uint8) area {
 	last := first + annex.Page(pages) - 1
-	return area{first: first, cells: make([]cell, pages), shift: shift, extents: make([]extent, last>>shift-first>>shift+1)}
+	return area{
+		first:   first,
+		cells:   make([]cell, pages),
+		shift:   shift,
+		extents: make([]extent, last>>shift-first>>shift+1),
+	}
 }
 
 // space is one address space of a context.

@@ -58,6 +58,9 @@ func (c *context) mark(at annex.Moment) {
 	ranked := c.predictor.Pages()
 	c.record.exists = len(ranked) > 0
 	for _, r := range ranked {
-		c.pages.each([]annex.Run{r.Run}, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.pages.put(cell, cell.flags|recorded) })
+		c.pages.each(
+			[]annex.Run{r.Run},
+			func(_ *space, _ *area, _ annex.Page, cell *cell) { c.pages.put(cell, cell.flags|recorded) },
+		)
 	}
 }

@@ -40,7 +40,14 @@ func (r *request) has(f annex.Fault) bool {
 }
 
 // ask makes requests of at most a piece each.
-func (m *Manager) ask(c *context, op annex.Op, why annex.Reason, runs []annex.Run, by annex.Moment, says string) []annex.Request {
+func (m *Manager) ask(
+	c *context,
+	op annex.Op,
+	why annex.Reason,
+	runs []annex.Run,
+	by annex.Moment,
+	says string,
+) []annex.Request {
 	var requests []annex.Request
 	for len(runs) > 0 {
 		part, rest := split(runs, m.policy.Piece)
@@ -49,7 +56,15 @@ func (m *Manager) ask(c *context, op annex.Op, why annex.Reason, runs []annex.Ru
 		c.pages.each(part, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.pages.put(cell, cell.flags|moving) })
 		m.lastNumber++
 		decision := c.account.note(m.now, op, why, pages, says)
-		m.underWay[m.lastNumber] = &request{context: c, op: op, why: why, runs: part, pages: pages, asked: m.now, decision: decision}
+		m.underWay[m.lastNumber] = &request{
+			context:  c,
+			op:       op,
+			why:      why,
+			runs:     part,
+			pages:    pages,
+			asked:    m.now,
+			decision: decision,
+		}
 		if op == annex.Evict {
 			m.leaving += pages
 			c.evict.leaving += pages
@@ -60,7 +75,10 @@ func (m *Manager) ask(c *context, op annex.Op, why annex.Reason, runs []annex.Ru
 		}
 		m.asked.add(why, pages)
 		c.account.asked.add(why, pages)
-		requests = append(requests, annex.Request{Number: m.lastNumber, ID: c.info.ID, Op: op, Why: why, Runs: part, By: by})
+		requests = append(
+			requests,
+			annex.Request{Number: m.lastNumber, ID: c.info.ID, Op: op, Why: why, Runs: part, By: by},
+		)
 	}
 	return requests
 }
@@ -199,7 +217,10 @@ func (c *context) moved(asked *request, r annex.Result, o outcome) (left collect
 		}
 		c.pages.put(cell, f)
 	})
-	c.pages.each(asked.runs, func(_ *space, _ *area, _ annex.Page, cell *cell) { c.pages.put(cell, cell.flags&^moving) })
+	c.pages.each(
+		asked.runs,
+		func(_ *space, _ *area, _ annex.Page, cell *cell) { c.pages.put(cell, cell.flags&^moving) },
+	)
 	return left
 }
 

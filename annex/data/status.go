@@ -63,9 +63,18 @@ type ContextStatus struct {
 func (m *Manager) Status() Status {
 	m.divide()
 	s := Status{
-		At: m.now, Memory: m.memory.read, Evicting: m.isEvicting, Brake: m.critical(), Errors: m.errors.share(), Draining: m.isDraining,
-		LeavingBytes: int64(m.leaving) * annex.PageSize, ComingBytes: int64(m.coming) * annex.PageSize,
-		EvictCost: m.evictCost.each, FetchCost: m.fetchCost.each, Asked: maps.Clone(m.asked), SizeBytes: m.Size(),
+		At:           m.now,
+		Memory:       m.memory.read,
+		Evicting:     m.isEvicting,
+		Brake:        m.critical(),
+		Errors:       m.errors.share(),
+		Draining:     m.isDraining,
+		LeavingBytes: int64(m.leaving) * annex.PageSize,
+		ComingBytes:  int64(m.coming) * annex.PageSize,
+		EvictCost:    m.evictCost.each,
+		FetchCost:    m.fetchCost.each,
+		Asked:        maps.Clone(m.asked),
+		SizeBytes:    m.Size(),
 	}
 	s.Degraded = m.degraded()
 	for _, c := range m.contexts {

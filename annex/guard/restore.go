@@ -100,7 +100,8 @@ func (e Entry) restoreBelow(roots []string, open []Entry) error {
 	}
 	var all []error
 	err := eachBelow(e.File, roots, func(k *knob.Knob, identity uint64) error {
-		if slices.Contains(e.Below.Same, identity) || slices.ContainsFunc(open, func(o Entry) bool { return o.File == k.File() && o.Identity == identity }) {
+		if slices.Contains(e.Below.Same, identity) ||
+			slices.ContainsFunc(open, func(o Entry) bool { return o.File == k.File() && o.Identity == identity }) {
 			return filepath.SkipDir
 		}
 		have, err := k.Read()

@@ -266,7 +266,14 @@ func (b *Budget) State() State {
 	defer b.mu.Unlock()
 	now := b.o.Now()
 	b.account(now, false)
-	s := State{Day: b.ledger.Day, Written: b.ledger.Written, Total: b.ledger.Total, Daily: b.o.Daily, Rate: b.o.Rate, Problem: cmp.Or(b.lost, b.uncounted, b.unkept)}
+	s := State{
+		Day:     b.ledger.Day,
+		Written: b.ledger.Written,
+		Total:   b.ledger.Total,
+		Daily:   b.o.Daily,
+		Rate:    b.o.Rate,
+		Problem: cmp.Or(b.lost, b.uncounted, b.unkept),
+	}
 	if b.o.Written != nil && s.Problem == nil {
 		// What was taken need not be written: pages whose place in swap holds what they do are not.
 		s.Written, s.Total = max(0, s.Written-b.taken), max(0, s.Total-b.taken)

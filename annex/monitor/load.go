@@ -13,8 +13,16 @@ import (
 
 // attached are the programs that see events, in the order in which they begin to.
 var attached = []string{
-	objectProgProcessFork, objectProgProcessExec, objectProgProcessExit, objectProgProcessJoin,
-	objectProgFaultUser, objectProgFaultKernel, objectProgOnSwitch, objectProgOnWakeup, objectProgOnNew, objectProgOnMigrate,
+	objectProgProcessFork,
+	objectProgProcessExec,
+	objectProgProcessExit,
+	objectProgProcessJoin,
+	objectProgFaultUser,
+	objectProgFaultKernel,
+	objectProgOnSwitch,
+	objectProgOnWakeup,
+	objectProgOnNew,
+	objectProgOnMigrate,
 }
 
 var needs = bpf.Needs{Probe: "stream of faults and activity", Linux: "6.1", Types: []bpf.Type{

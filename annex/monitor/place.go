@@ -36,7 +36,10 @@ func locate(layout cgroup.Layout, dir string) (cgroup.Place, uint64, error) {
 	if in == nil || !ok || !info.IsDir() || in.Version == 1 && !in.Has("memory") {
 		return cgroup.Place{}, 0, fmt.Errorf("%s is no control group of the memory controller's hierarchy, nor of version 2: name the directory there, as /proc/PID/cgroup and the mounts tell", dir)
 	}
-	return cgroup.Place{Hierarchy: *in, Path: filepath.Join("/", in.Root, strings.TrimPrefix(path, in.Mount))}, stat.Ino, nil
+	return cgroup.Place{
+		Hierarchy: *in,
+		Path:      filepath.Join("/", in.Root, strings.TrimPrefix(path, in.Mount)),
+	}, stat.Ino, nil
 }
 
 // hierarchyOf is the number that bpf/monitor.c has of a place's.

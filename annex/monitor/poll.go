@@ -53,7 +53,13 @@ func (p *poll) watch(c *container) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.polled[c.number] = &polled{id: c.id, group: group, cpu: use.CPU, before: use.CPU, last: annex.Moment(clock.Monotonic())}
+	p.polled[c.number] = &polled{
+		id:     c.id,
+		group:  group,
+		cpu:    use.CPU,
+		before: use.CPU,
+		last:   annex.Moment(clock.Monotonic()),
+	}
 	return nil
 }
 

@@ -178,7 +178,11 @@ func (s *stream) changed() error {
 	if s.generation == 0 { // which is nothing yet
 		s.generation++
 	}
-	return errors.Join(s.set(objectVarWatched, s.watched), s.set(objectVarFirsts, s.firsts), s.set(objectVarGeneration, s.generation))
+	return errors.Join(
+		s.set(objectVarWatched, s.watched),
+		s.set(objectVarFirsts, s.firsts),
+		s.set(objectVarGeneration, s.generation),
+	)
 }
 
 func (s *stream) run() {
@@ -317,7 +321,14 @@ func (s *stream) ask(number uint32, w *waking, now time.Time) error {
 	}
 	delete(s.awake, number)
 	if ask.Slept != 0 && s.m.container(number) != nil {
-		s.out.activity(annex.Activity{ID: w.id, What: annex.Slept, At: annex.Moment(ask.Last), CPU: time.Duration(ask.CPU - w.before)})
+		s.out.activity(
+			annex.Activity{
+				ID:   w.id,
+				What: annex.Slept,
+				At:   annex.Moment(ask.Last),
+				CPU:  time.Duration(ask.CPU - w.before),
+			},
+		)
 	}
 	return nil
 }

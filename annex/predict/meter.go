@@ -66,7 +66,14 @@ func (m *meter) judge(g gate) {
 }
 
 func (m *meter) score(k Kind) Score {
-	return Score{Kind: k, Precision: m.precision(), Recall: share(m.foretold, m.came), Lead: m.leads.median(), Told: int(m.told + 0.5), On: !m.shut}
+	return Score{
+		Kind:      k,
+		Precision: m.precision(),
+		Recall:    share(m.foretold, m.came),
+		Lead:      m.leads.median(),
+		Told:      int(m.told + 0.5),
+		On:        !m.shut,
+	}
 }
 
 func share(part, whole float64) float64 {

@@ -269,7 +269,11 @@ func (c *Context) Pages() []Ranked {
 		}
 	}
 	slices.SortFunc(tables, func(a, b *table) int {
-		return cmp.Or(cmp.Compare(a.space.id.PID, b.space.id.PID), cmp.Compare(a.space.id.Started, b.space.id.Started), cmp.Compare(a.number, b.number))
+		return cmp.Or(
+			cmp.Compare(a.space.id.PID, b.space.id.PID),
+			cmp.Compare(a.space.id.Started, b.space.id.Started),
+			cmp.Compare(a.number, b.number),
+		)
 	})
 	// Sorted by counting, and stable: equal ranks are in the order of their addresses.
 	type place struct {
@@ -308,7 +312,8 @@ func (c *Context) Pages() []Ranked {
 			return a.page+1 == b.page && a.sure == b.sure
 		}
 		from, to := tables[a.table], tables[b.table]
-		return from.space == to.space && from.number+1 == to.number && a.page == tablePages-1 && b.page == 0 && a.sure == b.sure
+		return from.space == to.space && from.number+1 == to.number && a.page == tablePages-1 && b.page == 0 &&
+			a.sure == b.sure
 	}
 	runs := 0
 	for n := range places {

@@ -53,7 +53,8 @@ func newBar(ctx context.Context, m synthetic.Mix, warm, most time.Duration) (*ba
 		if b.critical {
 			wanted = trace.Requested
 		}
-		if e.Kind == wanted && (containers[e.Container].Class == annex.Critical) == b.critical && e.At >= base.After(warm) {
+		if e.Kind == wanted && (containers[e.Container].Class == annex.Critical) == b.critical &&
+			e.At >= base.After(warm) {
 			n++
 		}
 	}

@@ -239,7 +239,9 @@ func coarse(m synthetic.Mix, n int) synthetic.Mix {
 		g := &m.Groups[i]
 		g.Pages = max(1, g.Pages/n)
 		if g.Kind != synthetic.Serving {
-			g.PageTime = synthetic.Duration(cmp.Or(time.Duration(g.PageTime), synthetic.DefaultPageTime) * time.Duration(n))
+			g.PageTime = synthetic.Duration(
+				cmp.Or(time.Duration(g.PageTime), synthetic.DefaultPageTime) * time.Duration(n),
+			)
 		}
 	}
 	return m

@@ -112,8 +112,18 @@ func (m *managed) planNow() {
 	w := m.world
 	m.soonest = w.now.After(soonestPlan)
 	mem := w.memory
-	m.Manager.Memory(annex.Memory{At: w.now, Limit: int64(mem.limit) * annex.PageSize, Free: int64(max(mem.free(), 0)) * annex.PageSize,
-		SwapSize: int64(len(mem.places)) * annex.PageSize, SwapFree: int64(len(mem.places)-mem.taken) * annex.PageSize, Pool: int64(mem.pool()) * annex.PageSize})
+	m.Manager.Memory(
+		annex.Memory{
+			At:    w.now,
+			Limit: int64(mem.limit) * annex.PageSize,
+			Free:  int64(max(mem.free(), 0)) * annex.PageSize,
+			SwapSize: int64(
+				len(mem.places),
+			) * annex.PageSize,
+			SwapFree: int64(len(mem.places)-mem.taken) * annex.PageSize,
+			Pool:     int64(mem.pool()) * annex.PageSize,
+		},
+	)
 	requests, next := m.Plan(w.now)
 	for _, r := range requests {
 		lane := &m.fetches

@@ -37,7 +37,19 @@ type Medium struct {
 // measured: calibrate it where it matters.
 var presets = []Medium{
 	{Name: "file", Demand: 54, Minor: 1, Contiguous: 2.4, Short: 3.2, Scattered: 10, Write: 5, Drop: 0.5, Map: 1.4},
-	{Name: "zram", Demand: 6.5, Minor: 1, Contiguous: 4.8, Short: 5.4, Scattered: 7.6, Write: 7, Drop: 0.5, Map: 1.4, Memory: true, Ratio: 3},
+	{
+		Name:       "zram",
+		Demand:     6.5,
+		Minor:      1,
+		Contiguous: 4.8,
+		Short:      5.4,
+		Scattered:  7.6,
+		Write:      7,
+		Drop:       0.5,
+		Map:        1.4,
+		Memory:     true,
+		Ratio:      3,
+	},
 }
 
 // Media names the presets.

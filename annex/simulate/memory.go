@@ -59,7 +59,11 @@ type memory struct {
 }
 
 func newMemory(h Host) *memory {
-	m := &memory{pages: []page{others: {next: others, prev: others}, criticals: {next: criticals, prev: criticals}}, limit: int(h.Memory / annex.PageSize), places: make([]int32, h.Swap/annex.PageSize)}
+	m := &memory{
+		pages:  []page{others: {next: others, prev: others}, criticals: {next: criticals, prev: criticals}},
+		limit:  int(h.Memory / annex.PageSize),
+		places: make([]int32, h.Swap/annex.PageSize),
+	}
 	for i := range m.places {
 		m.places[i] = none
 	}

@@ -72,7 +72,15 @@ func (e *events) Pop() any {
 }
 
 func newWorld(h Host, from trace.Source, p Policy) *world {
-	w := &world{host: h, policy: p, from: from, memory: newMemory(h), open: true, byID: map[annex.ID]*container{}, waits: map[int32][]func(){}}
+	w := &world{
+		host:   h,
+		policy: p,
+		from:   from,
+		memory: newMemory(h),
+		open:   true,
+		byID:   map[annex.ID]*container{},
+		waits:  map[int32][]func(){},
+	}
 	w.device.world = w
 	for _, c := range from.Header().Containers {
 		one := &container{world: w, id: c.ID, name: c.Name, class: c.Class, spaces: map[annex.Space]*space{}}
@@ -144,7 +152,8 @@ func (w *world) headroom() {
 
 // keep reclaims until so many pages are free.
 func (w *world) keep(high int) {
-	if w.memory.free() >= high || w.reclaim(min(reclaimBatch, high-w.memory.free()), true, false, func() { w.keep(high) }) == 0 {
+	if w.memory.free() >= high ||
+		w.reclaim(min(reclaimBatch, high-w.memory.free()), true, false, func() { w.keep(high) }) == 0 {
 		w.reclaiming = false
 	}
 }

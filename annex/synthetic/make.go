@@ -40,7 +40,10 @@ func Make(m Mix) (trace.Source, error) {
 		for i := range g.Count {
 			n := len(s.header.Containers)
 			id := fmt.Sprintf("%s-%d", g.Name, i)
-			s.header.Containers = append(s.header.Containers, trace.Container{ID: annex.ID(id), Name: id, Class: g.Class, Pages: int64(g.Pages)})
+			s.header.Containers = append(
+				s.header.Containers,
+				trace.Container{ID: annex.ID(id), Name: id, Class: g.Class, Pages: int64(g.Pages)},
+			)
 			one := newOne(g, n, m)
 			one.start()
 			heap.Push(&s.queue, one)
@@ -109,7 +112,12 @@ type one struct {
 }
 
 func newOne(g Group, container int, m Mix) *one {
-	o := &one{Group: g, container: container, space: annex.Space{PID: int32(container + 1), Started: 1}, end: annex.Moment(m.Duration)}
+	o := &one{
+		Group:     g,
+		container: container,
+		space:     annex.Space{PID: int32(container + 1), Started: 1},
+		end:       annex.Moment(m.Duration),
+	}
 	o.random = rand.New(rand.NewPCG(m.Seed, uint64(container)))
 	if g.Kind == Serving {
 		o.zipf = rand.NewZipf(o.random, zipfShape, float64(g.Pages)/64+1, uint64(g.Pages-1))
@@ -141,7 +149,14 @@ func (o *one) start() {
 	o.add(trace.Event{Kind: trace.Slept, At: o.at, CPU: o.at.Since(began)})
 	if o.Kind == Forked {
 		o.add(trace.Event{Kind: trace.Scanned, At: o.at, Space: o.space, Stretches: []trace.Stretch{
-			{First: base, Runs: []trace.States{{State: annex.Present | annex.Shared, Pages: uint64(o.Pages / 2)}, {State: annex.Present, Pages: uint64(o.Pages - o.Pages/2)}}}}})
+			{
+				First: base,
+				Runs: []trace.States{
+					{State: annex.Present | annex.Shared, Pages: uint64(o.Pages / 2)},
+					{State: annex.Present, Pages: uint64(o.Pages - o.Pages/2)},
+				},
+			},
+		}})
 	}
 	o.burstAt = o.at.After(time.Duration(o.random.Int64N(int64(o.Every)) + 1))
 	o.probeAt = o.at.After(time.Duration(o.random.Int64N(int64(probeEvery)) + 1))
@@ -256,7 +271,15 @@ func (o *one) burst() []annex.Page {
 
 func (o *one) probe(at annex.Moment) {
 	o.add(trace.Event{Kind: trace.Woke, At: at})
-	o.add(trace.Event{Kind: trace.Touched, At: at, Space: o.space, Took: probeTime, Pages: o.working[:min(probePages, len(o.working))]})
+	o.add(
+		trace.Event{
+			Kind:  trace.Touched,
+			At:    at,
+			Space: o.space,
+			Took:  probeTime,
+			Pages: o.working[:min(probePages, len(o.working))],
+		},
+	)
 	o.at = at.After(probeTime)
 	o.add(trace.Event{Kind: trace.Slept, At: o.at, CPU: probeTime})
 }
@@ -266,5 +289,13 @@ func (o *one) request(at annex.Moment) {
 	for i := range pages {
 		pages[i] = base + annex.Page(o.order[o.zipf.Uint64()])
 	}
-	o.add(trace.Event{Kind: trace.Requested, At: at, Space: o.space, CPU: time.Duration(o.PageTime) * time.Duration(len(pages)), Pages: pages})
+	o.add(
+		trace.Event{
+			Kind:  trace.Requested,
+			At:    at,
+			Space: o.space,
+			CPU:   time.Duration(o.PageTime) * time.Duration(len(pages)),
+			Pages: pages,
+		},
+	)
 }

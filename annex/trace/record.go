@@ -244,7 +244,14 @@ func (r *Recorder) faults(faults []annex.Fault) error {
 		i, known := r.place[first.ID]
 		if known {
 			r.lives[i].spaces[first.Space] = true
-			e := Event{Kind: Touched, At: first.At, Container: i, Space: first.Space, Took: faults[n-1].At.Since(first.At), Write: first.Write}
+			e := Event{
+				Kind:      Touched,
+				At:        first.At,
+				Container: i,
+				Space:     first.Space,
+				Took:      faults[n-1].At.Since(first.At),
+				Write:     first.Write,
+			}
 			for _, f := range faults[:n] {
 				e.Pages = append(e.Pages, f.Page)
 			}

@@ -31,7 +31,12 @@ func (b *bench) lateness(ctx context.Context) (err error) {
 			var result load.Result
 			err := b.calm(ctx, func() (err error) {
 				result, err = load.Run(ctx, target, load.Options{
-					Rate: b.rate, Arrival: load.Poisson, Seed: uint64(b.seed) + uint64(i), Connections: connections, Duration: b.span, Punctual: punctual,
+					Rate:        b.rate,
+					Arrival:     load.Poisson,
+					Seed:        uint64(b.seed) + uint64(i),
+					Connections: connections,
+					Duration:    b.span,
+					Punctual:    punctual,
 				})
 				if err == nil && result.Failed() > 0 {
 					err = result.FirstError

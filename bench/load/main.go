@@ -164,7 +164,12 @@ func (b *bench) where() string {
 }
 
 // quantiles prints quantiles of values that were recorded in nanoseconds.
-func (b *bench) quantiles(what string, repetitions []*hdrhistogram.Histogram, less time.Duration, quantiles ...float64) {
+func (b *bench) quantiles(
+	what string,
+	repetitions []*hdrhistogram.Histogram,
+	less time.Duration,
+	quantiles ...float64,
+) {
 	for _, q := range quantiles {
 		e := stats.Quantile(repetitions, q, 0.95, b.seed)
 		micros := func(v float64) float64 { return (v - float64(less)) / 1e3 }

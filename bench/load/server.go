@@ -56,7 +56,9 @@ func startServer(cpu int, b behaviour) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{command: exec.Command(self, append([]string{serveCommand, "-cpu", strconv.Itoa(cpu)}, b.arguments()...)...)}
+	s := &server{
+		command: exec.Command(self, append([]string{serveCommand, "-cpu", strconv.Itoa(cpu)}, b.arguments()...)...),
+	}
 	s.command.Stderr = os.Stderr
 	if s.life, err = s.command.StdinPipe(); err != nil {
 		return nil, err

@@ -25,7 +25,10 @@ const (
 // due or when the one before has been answered, whichever is later, as wrk2
 // accounts for it.
 func (b *bench) stalls(ctx context.Context) (err error) {
-	s, err := startServer(b.server, behaviour{delay: b.delay, poll: true, every: stallEvery, stall: stallLength, realtime: b.realtime})
+	s, err := startServer(
+		b.server,
+		behaviour{delay: b.delay, poll: true, every: stallEvery, stall: stallLength, realtime: b.realtime},
+	)
 	if err != nil {
 		return err
 	}
@@ -37,10 +40,20 @@ func (b *bench) stalls(ctx context.Context) (err error) {
 		var span time.Duration
 		var spans []time.Duration
 		var result load.Result
-		target := load.HTTP{Address: s.address, Dial: load.Polling(nil, load.LongestPoll), Next: func() load.HTTPRequest {
-			return load.HTTPRequest{Check: func(body []byte) (err error) { span, err = spanOf(body); return err }}
-		}}
-		o := load.Options{Rate: stallRate, Punctual: b.realtime, Connections: 1, Count: stallEvery + stallEvery/10, Each: func(load.Answered) { spans = append(spans, span) }}
+		target := load.HTTP{
+			Address: s.address,
+			Dial:    load.Polling(nil, load.LongestPoll),
+			Next: func() load.HTTPRequest {
+				return load.HTTPRequest{Check: func(body []byte) (err error) { span, err = spanOf(body); return err }}
+			},
+		}
+		o := load.Options{
+			Rate:        stallRate,
+			Punctual:    b.realtime,
+			Connections: 1,
+			Count:       stallEvery + stallEvery/10,
+			Each:        func(load.Answered) { spans = append(spans, span) },
+		}
 		err := b.calm(ctx, func() (err error) {
 			spans = nil
 			result, err = load.Run(ctx, target, o)
@@ -55,8 +68,14 @@ func (b *bench) stalls(ctx context.Context) (err error) {
 		truth := accounted(load.Moments(load.Uniform, o.Rate, len(spans), 0), spans)
 		for _, q := range quantiles {
 			of := fmt.Sprintf("p%g", q)
-			ratios["corrected "+of] = append(ratios["corrected "+of], float64(result.Corrected.ValueAtPercentile(q))/float64(truth.ValueAtPercentile(q)))
-			ratios["uncorrected "+of] = append(ratios["uncorrected "+of], float64(result.Uncorrected.ValueAtPercentile(q))/float64(truth.ValueAtPercentile(q)))
+			ratios["corrected "+of] = append(
+				ratios["corrected "+of],
+				float64(result.Corrected.ValueAtPercentile(q))/float64(truth.ValueAtPercentile(q)),
+			)
+			ratios["uncorrected "+of] = append(
+				ratios["uncorrected "+of],
+				float64(result.Uncorrected.ValueAtPercentile(q))/float64(truth.ValueAtPercentile(q)),
+			)
 		}
 		count += len(spans)
 	}

@@ -57,7 +57,12 @@ func (b *bench) timing(ctx context.Context) (err error) {
 
 // closed loads by the generator and records what its latencies exceed the
 // server's spans by.
-func (b *bench) closed(ctx context.Context, address string, dial func(context.Context, string) (net.Conn, error), punctual bool) (*hdrhistogram.Histogram, error) {
+func (b *bench) closed(
+	ctx context.Context,
+	address string,
+	dial func(context.Context, string) (net.Conn, error),
+	punctual bool,
+) (*hdrhistogram.Histogram, error) {
 	excess := nanoseconds()
 	var span time.Duration
 	target := load.HTTP{Address: address, Dial: dial, Next: func() load.HTTPRequest {

@@ -145,7 +145,13 @@ func managed(memory int64, without predict.Kind) *data.Manager {
 	low := memory / 16 / annex.PageSize * annex.PageSize
 	pages := int(low / annex.PageSize)
 	p := data.Policy{Headroom: data.Headroom{Low: low}, Flow: data.Flow{
-		MostLeaving: min(2048, max(pages, 1)), MostComing: min(8192, max(2*pages, 1)), Piece: min(512, max(pages/4, 1))}}
+		MostLeaving: min(
+			2048,
+			max(pages, 1),
+		),
+		MostComing: min(8192, max(2*pages, 1)),
+		Piece:      min(512, max(pages/4, 1)),
+	}}
 	p.Predictor = func() data.Predictor { return &partial{predict.New(predict.Options{}), without} }
 	if without == predict.Followers {
 		p.Chain = alone{}
@@ -221,10 +227,28 @@ func synthetics(medium simulate.Medium) (all []input) {
 		}
 		in := input{name: string(kind)}
 		for seed := range uint64(5) {
-			mix := synthetic.Mix{Seed: seed + 1, Duration: synthetic.Duration(120 * time.Second), Groups: []synthetic.Group{
-				{Name: "critical", Kind: synthetic.Serving, Class: annex.Critical, Count: 1, Pages: 80 * mebibyte / annex.PageSize, Every: synthetic.Duration(time.Second / 300)},
-				{Name: "idle", Kind: kind, Class: annex.Elastic, Count: 30, Pages: 16 * mebibyte / annex.PageSize, Every: synthetic.Duration(12 * time.Second)},
-			}}
+			mix := synthetic.Mix{
+				Seed:     seed + 1,
+				Duration: synthetic.Duration(120 * time.Second),
+				Groups: []synthetic.Group{
+					{
+						Name:  "critical",
+						Kind:  synthetic.Serving,
+						Class: annex.Critical,
+						Count: 1,
+						Pages: 80 * mebibyte / annex.PageSize,
+						Every: synthetic.Duration(time.Second / 300),
+					},
+					{
+						Name:  "idle",
+						Kind:  kind,
+						Class: annex.Elastic,
+						Count: 30,
+						Pages: 16 * mebibyte / annex.PageSize,
+						Every: synthetic.Duration(12 * time.Second),
+					},
+				},
+			}
 			in.variants = append(in.variants, variant{
 				simulate.Host{Memory: 256 * mebibyte, Swap: 768 * mebibyte, Medium: medium, Warm: 60 * time.Second},
 				func() (trace.Source, io.Closer, error) {

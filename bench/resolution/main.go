@@ -172,8 +172,17 @@ func (b *bench) carryOut(ctx context.Context, wanted []string) error {
 }
 
 func (b *bench) do(ctx context.Context, part string, number int, j job) error {
-	l := line{Part: part, Number: number, Name: j.name, Short: b.short, Commit: b.commit, Seed: seedOf(b.seed, part, number),
-		Host: host.Read("/").Hostname, Boot: b.boot, Started: time.Now()}
+	l := line{
+		Part:    part,
+		Number:  number,
+		Name:    j.name,
+		Short:   b.short,
+		Commit:  b.commit,
+		Seed:    seedOf(b.seed, part, number),
+		Host:    host.Read("/").Hostname,
+		Boot:    b.boot,
+		Started: time.Now(),
+	}
 	var err error
 	if l.Runs, l.result, err = j.run(ctx, l.Seed); err != nil {
 		return fmt.Errorf("%s %d, %s: %w", part, number, j.name, err)

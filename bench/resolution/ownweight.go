@@ -124,7 +124,10 @@ func (p *place) generators(ctx context.Context, pairs int, seed int64) (found re
 	}
 	defer slicer.Close()
 	ours := func() (float64, error) {
-		all, err := slicer.Load(ctx, workload.Stretch{Drive: plantedCommand, Duration: time.Second, Ramp: 50 * time.Millisecond})
+		all, err := slicer.Load(
+			ctx,
+			workload.Stretch{Drive: plantedCommand, Duration: time.Second, Ramp: 50 * time.Millisecond},
+		)
 		if err != nil {
 			return 0, err
 		}
@@ -154,7 +157,15 @@ func (p *place) generators(ctx context.Context, pairs int, seed int64) (found re
 			seconds[i] = append(seconds[i], v)
 		}
 	}
-	found.Figures = []figure{figure{Workload: "redis", Metric: generatorMetric, Kind: kindRatio}.of(stats.PairedRatio(seconds[0], seconds[1], level, seed))}
+	found.Figures = []figure{
+		figure{
+			Workload: "redis",
+			Metric:   generatorMetric,
+			Kind:     kindRatio,
+		}.of(
+			stats.PairedRatio(seconds[0], seconds[1], level, seed),
+		),
+	}
 	found.Values = map[string]overhead.Number{}
 	for i, name := range []string{"redis_benchmark_us", "generator_us"} {
 		found.Values[name] = overhead.Number(1e6 * stats.GeometricMean(seconds[i], level, seed).Value)

@@ -177,13 +177,16 @@ func (b *bench) plantJobs() []job {
 	for i := range most {
 		for _, d := range doses {
 			if n := b.times(d.runs); i*n/most != (i+1)*n/most {
-				jobs = append(jobs, job{d.name, func(ctx context.Context, seed int64) (runs []string, found result, err error) {
-					err = b.opened(ctx, func(p *place) error {
-						runs, found, err = p.planting(ctx, d, seed)
-						return err
-					})
-					return runs, found, err
-				}})
+				jobs = append(
+					jobs,
+					job{d.name, func(ctx context.Context, seed int64) (runs []string, found result, err error) {
+						err = b.opened(ctx, func(p *place) error {
+							runs, found, err = p.planting(ctx, d, seed)
+							return err
+						})
+						return runs, found, err
+					}},
+				)
 			}
 		}
 	}
@@ -228,8 +231,17 @@ func (p *place) planting(ctx context.Context, d dose, seed int64) ([]string, res
 	if d.stalls {
 		found.Values[valueStalls] = 1
 	}
-	found.Figures = append(found.Figures,
-		figure{Workload: "redis", Metric: plantedCPU, Kind: kindTruth}.of(cpu), figure{Workload: "redis", Metric: plantedCommand, Kind: kindTruth}.of(rate))
+	found.Figures = append(
+		found.Figures,
+		figure{
+			Workload: "redis",
+			Metric:   plantedCPU,
+			Kind:     kindTruth,
+		}.of(
+			cpu,
+		),
+		figure{Workload: "redis", Metric: plantedCommand, Kind: kindTruth}.of(rate),
+	)
 	return []string{run.ID}, found, nil
 }
 
@@ -245,7 +257,13 @@ const (
 // plant to without it: the trimmed mean over pairs of slices in each of truthBatches
 // batches, with an interval over these. What a loop adds is the same in every slice, so that
 // the typical ratio is that of totals, and stalls of the host are not in it.
-func (p *place) truth(ctx context.Context, made *plant, c control, lasting time.Duration, seed int64) (cpu, rate stats.Estimate, err error) {
+func (p *place) truth(
+	ctx context.Context,
+	made *plant,
+	c control,
+	lasting time.Duration,
+	seed int64,
+) (cpu, rate stats.Estimate, err error) {
 	s, err := p.serve(ctx, made.off, planted)
 	if err != nil {
 		return cpu, rate, err

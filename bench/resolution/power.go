@@ -42,7 +42,10 @@ func powers(lines []line) []power {
 			p := power{run: l, figure: f}
 			_, se := f.logError()
 			for _, budget := range powerBudgets {
-				p.expected = append(p.expected, expectedHalfWidth(se*math.Sqrt(float64(f.N)), int(powerShare*budget.Seconds()/each)))
+				p.expected = append(
+					p.expected,
+					expectedHalfWidth(se*math.Sqrt(float64(f.N)), int(powerShare*budget.Seconds()/each)),
+				)
 			}
 			all = append(all, p)
 		}
@@ -61,7 +64,13 @@ func expectedHalfWidth(sd float64, rounds int) float64 {
 
 // cells are the row's.
 func (p power) cells() []string {
-	cells := []string{p.figure.Workload, p.figure.Metric, p.figure.Kind, fmt.Sprintf("%.0f", p.run.Seconds), fmt.Sprintf("%.2f", p.figure.halfWidth())}
+	cells := []string{
+		p.figure.Workload,
+		p.figure.Metric,
+		p.figure.Kind,
+		fmt.Sprintf("%.0f", p.run.Seconds),
+		fmt.Sprintf("%.2f", p.figure.halfWidth()),
+	}
 	for _, half := range p.expected {
 		cells = append(cells, fmt.Sprintf("%.2f", half))
 	}

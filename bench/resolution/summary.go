@@ -124,8 +124,16 @@ func judgeRedis(lines []line) []target {
 			}
 		}
 		all = append(all, target{
-			name: "1. redis, 2 min, " + metric, wanted: fmt.Sprintf("half-width at most %.2g %% in nine of ten", most),
-			found: fmt.Sprintf("%d of %d; %s", within, len(lines), spread(widths)), n: len(lines), state: state(len(lines), runs, len(lines)-within <= mostAt(len(lines))),
+			name:   "1. redis, 2 min, " + metric,
+			wanted: fmt.Sprintf("half-width at most %.2g %% in nine of ten", most),
+			found: fmt.Sprintf(
+				"%d of %d; %s",
+				within,
+				len(lines),
+				spread(widths),
+			),
+			n:     len(lines),
+			state: state(len(lines), runs, len(lines)-within <= mostAt(len(lines))),
 		})
 	}
 	var named, whole, divided int
@@ -231,8 +239,18 @@ func judgeDesigns(lines []line) []target {
 		blocks, rounds := logs[record.DesignBlocks], logs[record.DesignRounds]
 		n := min(len(blocks), len(rounds))
 		ratio := math.Exp(mean(rounds) - mean(blocks))
-		all = append(all, target{name: "3. rounds against blocks, " + of.workload, wanted: fmt.Sprintf("half-width at most %.2g of that by blocks", of.most),
-			found: fmt.Sprintf("%.2f: %.2f %% to %.2f %%", ratio, math.Exp(mean(rounds)), math.Exp(mean(blocks))), n: n, state: state(n, 2, ratio <= of.most)})
+		all = append(all, target{
+			name:   "3. rounds against blocks, " + of.workload,
+			wanted: fmt.Sprintf("half-width at most %.2g of that by blocks", of.most),
+			found: fmt.Sprintf(
+				"%.2f: %.2f %% to %.2f %%",
+				ratio,
+				math.Exp(mean(rounds)),
+				math.Exp(mean(blocks)),
+			),
+			n:     n,
+			state: state(n, 2, ratio <= of.most),
+		})
 	}
 	return all
 }
@@ -271,8 +289,15 @@ func judgeAA(workload string, lines []line) []target {
 		}
 	}
 	name := "4. A/A, " + workload
-	all := []target{{name: name + ", rounds", wanted: fmt.Sprintf("at least %d rounds in 20 s", fewestRounds), n: len(lines), state: state(len(lines), enough, fitted == len(lines)),
-		found: fmt.Sprintf("in %d of %d; on the mean: pilot %.1f s, warm-up %.2f s, round besides strips %.2f s, strip %.2f s", fitted, len(lines), mean(pilot), mean(warm), mean(round), mean(strip))}}
+	all := []target{
+		{
+			name:   name + ", rounds",
+			wanted: fmt.Sprintf("at least %d rounds in 20 s", fewestRounds),
+			n:      len(lines),
+			state:  state(len(lines), enough, fitted == len(lines)),
+			found:  fmt.Sprintf("in %d of %d; on the mean: pilot %.1f s, warm-up %.2f s, round besides strips %.2f s, strip %.2f s", fitted, len(lines), mean(pilot), mean(warm), mean(round), mean(strip)),
+		},
+	}
 	for _, metric := range slices.Sorted(maps.Keys(estimates)) {
 		n := len(estimates[metric])
 		p := binomialTail(excluded[metric], n, 1-level)
@@ -322,15 +347,28 @@ func judgePlants(lines []line) []target {
 	}
 	n := len(doses)
 	intercept, slope, err := doseResponse(doses, estimates, errors)
-	line := fmt.Sprintf("slope %.2f (%.2f to %.2f), intercept %.2f %% (%.2f to %.2f)",
-		slope.Value, slope.Interval.Low, slope.Interval.High, intercept.Value, intercept.Interval.Low, intercept.Interval.High)
+	line := fmt.Sprintf(
+		"slope %.2f (%.2f to %.2f), intercept %.2f %% (%.2f to %.2f)",
+		slope.Value,
+		slope.Interval.Low,
+		slope.Interval.High,
+		intercept.Value,
+		intercept.Interval.Low,
+		intercept.Interval.High,
+	)
 	if err != nil {
 		line = err.Error()
 	}
 	return []target{
 		{name: "5. plants, dose-response", wanted: "slope 1 and intercept 0 within their intervals", found: line, n: n,
 			state: state(n, 35, err == nil && holds(slope, 1) && holds(intercept, 0))},
-		{name: "5. plants, 1 %", wanted: "the interval excludes 0 in 18 of 20", found: fmt.Sprintf("%d of %d", excludes, ones), n: ones, state: state(ones, 20, 20*excludes >= 18*ones)},
+		{
+			name:   "5. plants, 1 %",
+			wanted: "the interval excludes 0 in 18 of 20",
+			found:  fmt.Sprintf("%d of %d", excludes, ones),
+			n:      ones,
+			state:  state(ones, 20, 20*excludes >= 18*ones),
+		},
 		{name: "5. plants, stalls", wanted: "reported in 18 of 20", n: stalled,
 			found: fmt.Sprintf("%d of %d by throughput; %d by CPU time", reported[plantedCommand], stalled, reported[plantedCPU]),
 			state: state(stalled, 20, 20*reported[plantedCommand] >= 18*stalled)},
@@ -421,7 +459,17 @@ func asMarkdown(targets []target, lines []line) string {
 	row([]string{"part", "number", "job", "started", "seed", "runs", "notes"})
 	row(slices.Repeat([]string{"---"}, 7))
 	for _, l := range lines {
-		row([]string{l.Part, fmt.Sprint(l.Number), l.Name, l.Started.UTC().Format(time.DateTime), fmt.Sprint(l.Seed), strings.Join(l.Runs, " "), strings.Join(l.Notes, "; ")})
+		row(
+			[]string{
+				l.Part,
+				fmt.Sprint(l.Number),
+				l.Name,
+				l.Started.UTC().Format(time.DateTime),
+				fmt.Sprint(l.Seed),
+				strings.Join(l.Runs, " "),
+				strings.Join(l.Notes, "; "),
+			},
+		)
 	}
 	return text.String()
 }

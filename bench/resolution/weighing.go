@@ -27,14 +27,23 @@ const streamEffect = 0.05
 
 // weigh carries out `tare weigh` and reads the run from the store. used is the CPU time of
 // tare itself, its children's apart.
-func (b *bench) weigh(ctx context.Context, seed int64, args ...string) (run record.Run, rep overhead.Report, used time.Duration, err error) {
+func (b *bench) weigh(
+	ctx context.Context,
+	seed int64,
+	args ...string,
+) (run record.Run, rep overhead.Report, used time.Duration, err error) {
 	dir, err := os.MkdirTemp("", "tare-resolution-")
 	if err != nil {
 		return run, rep, 0, err
 	}
 	defer os.RemoveAll(dir)
 	document := filepath.Join(dir, "run.json")
-	cmd := exec.CommandContext(ctx, b.binary, append([]string{"weigh", "--home", b.home, "--yes", "--json", document, "--seed", strconv.FormatInt(seed, 10)}, args...)...)
+	cmd := exec.CommandContext(
+		ctx,
+		b.binary,
+		append(
+			[]string{"weigh", "--home", b.home, "--yes", "--json", document, "--seed", strconv.FormatInt(seed, 10)},
+			args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stderr = os.Stderr
 	terminal.Fprintln(os.Stderr, " ", cmd.String())

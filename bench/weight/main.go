@@ -72,7 +72,16 @@ func main() {
 	if len(parts) == 0 {
 		parts = []string{"redis", "stream", "oci:runc", "oci:crun", "start"}
 	}
-	b := &bench{rand: rand.New(rand.NewPCG(uint64(*seed), 0)), seed: *seed, blocks: *blocks, launches: *launches, runs: *runs, aaBlocks: *aaBlocks, binary: *binary, params: params}
+	b := &bench{
+		rand:     rand.New(rand.NewPCG(uint64(*seed), 0)),
+		seed:     *seed,
+		blocks:   *blocks,
+		launches: *launches,
+		runs:     *runs,
+		aaBlocks: *aaBlocks,
+		binary:   *binary,
+		params:   params,
+	}
 	if err := b.run(context.Background(), *home, parts); err != nil {
 		terminal.Fprintln(os.Stderr, "weight:", err)
 		os.Exit(1)
@@ -170,9 +179,16 @@ func (b *bench) same(ctx context.Context, name string) error {
 			}
 		}
 	}
-	fmt.Printf("A/A: %d of %d intervals hold the truth, 1; verdicts: %d equivalent, %d inconclusive, %d worse, %d better; half-width %.2f %% (geometric mean)\n",
-		covered, intervals, verdicts[overhead.Equivalent], verdicts[overhead.Inconclusive], verdicts[overhead.Worse], verdicts[overhead.Better],
-		100*stats.GeometricMean(widths, 0.95, b.seed).Value)
+	fmt.Printf(
+		"A/A: %d of %d intervals hold the truth, 1; verdicts: %d equivalent, %d inconclusive, %d worse, %d better; half-width %.2f %% (geometric mean)\n",
+		covered,
+		intervals,
+		verdicts[overhead.Equivalent],
+		verdicts[overhead.Inconclusive],
+		verdicts[overhead.Worse],
+		verdicts[overhead.Better],
+		100*stats.GeometricMean(widths, 0.95, b.seed).Value,
+	)
 	return nil
 }
 
@@ -181,7 +197,14 @@ func ratioText(e stats.Estimate) string {
 }
 
 // weigh carries out one run on the platforms named, the first the baseline.
-func (b *bench) weigh(ctx context.Context, name string, platforms []string, smallest float64, blocks int, seed int64) (record.Run, error) {
+func (b *bench) weigh(
+	ctx context.Context,
+	name string,
+	platforms []string,
+	smallest float64,
+	blocks int,
+	seed int64,
+) (record.Run, error) {
 	var run record.Run
 	w, err := workload.Lookup(name)
 	if err != nil {
@@ -200,8 +223,17 @@ func (b *bench) weigh(ctx context.Context, name string, platforms []string, smal
 	group := lab.Group{Workload: name}
 	for i, p := range platforms {
 		group.Conditions = append(group.Conditions, lab.Condition{
-			Condition: record.Condition{ID: name + "@" + p, Label: p, Workload: name, Params: params, Platform: p, Baseline: i == 0, Metrics: w.Metrics(params)},
-			Program:   w, Source: w.Source(),
+			Condition: record.Condition{
+				ID:       name + "@" + p,
+				Label:    p,
+				Workload: name,
+				Params:   params,
+				Platform: p,
+				Baseline: i == 0,
+				Metrics:  w.Metrics(params),
+			},
+			Program: w,
+			Source:  w.Source(),
 		})
 	}
 	l := lab.Lab{
@@ -227,9 +259,21 @@ func (b *bench) weigh(ctx context.Context, name string, platforms []string, smal
 			})
 		},
 	}
-	return l.Run(ctx,
-		lab.Design{Study: "weight", Groups: []lab.Group{group}, Seed: seed, Plan: record.Plan{Blocks: blocks, SmallestEffect: smallest, Level: 0.95}},
-		record.Run{ID: record.NewID("weight", time.Now(), uint16(b.stores)), Study: "weight", Started: time.Now(), Status: record.Running})
+	return l.Run(
+		ctx,
+		lab.Design{
+			Study:  "weight",
+			Groups: []lab.Group{group},
+			Seed:   seed,
+			Plan:   record.Plan{Blocks: blocks, SmallestEffect: smallest, Level: 0.95},
+		},
+		record.Run{
+			ID:      record.NewID("weight", time.Now(), uint16(b.stores)),
+			Study:   "weight",
+			Started: time.Now(),
+			Status:  record.Running,
+		},
+	)
 }
 
 // marked is bare metal that says that a trial is not by hand.
@@ -358,7 +402,16 @@ func (b *bench) launch(ctx context.Context, runtime string) error {
 		func() (time.Duration, error) {
 			n++
 			began := time.Now()
-			i, err := p.Launch(ctx, platform.Spec{Name: fmt.Sprintf("weight-%d", n), Image: img, Args: []string{"/bin/true"}, Stdout: io.Discard, Stderr: io.Discard})
+			i, err := p.Launch(
+				ctx,
+				platform.Spec{
+					Name:   fmt.Sprintf("weight-%d", n),
+					Image:  img,
+					Args:   []string{"/bin/true"},
+					Stdout: io.Discard,
+					Stderr: io.Discard,
+				},
+			)
 			if err != nil {
 				return 0, err
 			}

@@ -75,8 +75,18 @@ moves the memory of those that sleep to swap, and brings it back before they wak
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.PersistentFlags().String(socketFlag, "", "the daemon's socket (default that of "+config.Path+", else "+config.Socket+")")
-	root.AddCommand(statusCommand(), topCommand(), explainCommand(), drainCommand(), offCommand(), reloadCommand(), configCommand(),
-		recordCommand(), traceCommand(), simulateCommand())
+	root.AddCommand(
+		statusCommand(),
+		topCommand(),
+		explainCommand(),
+		drainCommand(),
+		offCommand(),
+		reloadCommand(),
+		configCommand(),
+		recordCommand(),
+		traceCommand(),
+		simulateCommand(),
+	)
 	return root
 }
 

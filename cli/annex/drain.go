@@ -154,7 +154,12 @@ func whyLeft(d control.Drain) string {
 var errDone = errors.New("done")
 
 // await follows a drain until the daemon is in one of some states, and tells in which.
-func await(ctx context.Context, c *control.Client, errOut io.Writer, until ...control.State) (last control.Drain, state control.State, err error) {
+func await(
+	ctx context.Context,
+	c *control.Client,
+	errOut io.Writer,
+	until ...control.State,
+) (last control.Drain, state control.State, err error) {
 	width, _, live := sizeOf(errOut)
 	drawn := false
 	defer func() {

@@ -48,7 +48,13 @@ func printExplanation(out io.Writer, e control.Explanation) {
 		terminal.Fprintln(out, c.Problem)
 	}
 	if n := c.Next; n != nil {
-		terminal.Fprintf(out, "expected to wake in %s (%s to %s)\n", spanText(seconds(n.LikelySeconds)), spanText(seconds(n.EarliestSeconds)), spanText(seconds(n.LatestSeconds)))
+		terminal.Fprintf(
+			out,
+			"expected to wake in %s (%s to %s)\n",
+			spanText(seconds(n.LikelySeconds)),
+			spanText(seconds(n.EarliestSeconds)),
+			spanText(seconds(n.LatestSeconds)),
+		)
 	}
 	for _, s := range e.Sentences {
 		terminal.Fprintln(out, s)
@@ -74,7 +80,16 @@ func printExplanation(out io.Writer, e control.Explanation) {
 				continue
 			}
 			precision, recall := p.PrecisionShare, p.RecallShare
-			terminal.Fprintf(out, "%-10s %9s %7s %6s %7d  %s\n", p.Kind, shareText(&precision), shareText(&recall), spanText(seconds(p.LeadSeconds)), p.Told, state)
+			terminal.Fprintf(
+				out,
+				"%-10s %9s %7s %6s %7d  %s\n",
+				p.Kind,
+				shareText(&precision),
+				shareText(&recall),
+				spanText(seconds(p.LeadSeconds)),
+				p.Told,
+				state,
+			)
 		}
 	}
 	if len(e.Decisions) == 0 {

@@ -164,7 +164,11 @@ func find(ctx context.Context, socket string, names []string) ([]container.Conta
 }
 
 // record records into a file, which is a whole trace also where that fails.
-func (r *recording) record(ctx context.Context, found []container.Container, path string) (done *trace.Recorder, err error) {
+func (r *recording) record(
+	ctx context.Context,
+	found []container.Container,
+	path string,
+) (done *trace.Recorder, err error) {
 	watcher, err := monitor.Open(monitor.Options{NewPages: true})
 	if err != nil {
 		return nil, err

@@ -168,8 +168,15 @@ func (s *simulation) warmUp(errOut io.Writer, mix synthetic.Mix) (time.Duration,
 		return warm, nil
 	}
 	if s.warm > 0 && s.warm >= lasts {
-		return 0, command.UsageError("--warm %s: the %s lasts %s, and nothing would be left to count: want less, as --warm %s",
-			config.FormatDuration(s.warm), what, config.FormatDuration(roundedDown(lasts)), config.FormatDuration(roundedDown(warm)))
+		return 0, command.UsageError(
+			"--warm %s: the %s lasts %s, and nothing would be left to count: want less, as --warm %s",
+			config.FormatDuration(
+				s.warm,
+			),
+			what,
+			config.FormatDuration(roundedDown(lasts)),
+			config.FormatDuration(roundedDown(warm)),
+		)
 	}
 	return s.warm, nil
 }
@@ -204,7 +211,12 @@ func policyOf(name string, memory int64) simulate.Policy {
 }
 
 // one runs one policy, from the beginning of the trace.
-func (s *simulation) one(ctx context.Context, mix synthetic.Mix, host simulate.Host, p simulate.Policy) (*simulate.Report, error) {
+func (s *simulation) one(
+	ctx context.Context,
+	mix synthetic.Mix,
+	host simulate.Host,
+	p simulate.Policy,
+) (*simulate.Report, error) {
 	var from trace.Source
 	if s.trace != "" {
 		opened, done, err := openTrace(s.trace)
@@ -339,9 +351,25 @@ func reportTable(out io.Writer, reports []*simulate.Report) error {
 		if r.Ahead > 0 {
 			wasted = fmt.Sprintf("%.1f%%", 100*float64(r.Wasted)/float64(r.Ahead))
 		}
-		terminal.Fprintf(w, "%s\t%v\t%v\t%v\t%v\t%v\t%v\t%v\t%d\t%s\t%s\t%s\t%d\t\n", r.Policy,
-			rounded(r.Critical.P50), rounded(r.Critical.P99), rounded(r.Critical.P999), rounded(r.Bursts.P50), rounded(r.Bursts.P99),
-			rounded(r.Delays.P50), rounded(r.Delays.P99), r.Demand, rate(r.In), rate(r.Out), wasted, r.Errors)
+		terminal.Fprintf(
+			w,
+			"%s\t%v\t%v\t%v\t%v\t%v\t%v\t%v\t%d\t%s\t%s\t%s\t%d\t\n",
+			r.Policy,
+			rounded(
+				r.Critical.P50,
+			),
+			rounded(r.Critical.P99),
+			rounded(r.Critical.P999),
+			rounded(r.Bursts.P50),
+			rounded(r.Bursts.P99),
+			rounded(r.Delays.P50),
+			rounded(r.Delays.P99),
+			r.Demand,
+			rate(r.In),
+			rate(r.Out),
+			wasted,
+			r.Errors,
+		)
 	}
 	return w.Flush()
 }

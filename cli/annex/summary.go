@@ -12,7 +12,15 @@ import (
 
 // summary is what a status tells of the whole: a line a subject.
 func summary(s control.Status) []string {
-	lines := []string{fmt.Sprintf("annexd    %s for %s by %s, mode %s", terminal.Line(string(s.State)), spanText(s.At.Sub(s.Since)), terminal.Line(s.Config), terminal.Line(s.Mode))}
+	lines := []string{
+		fmt.Sprintf(
+			"annexd    %s for %s by %s, mode %s",
+			terminal.Line(string(s.State)),
+			spanText(s.At.Sub(s.Since)),
+			terminal.Line(s.Config),
+			terminal.Line(s.Mode),
+		),
+	}
 	add := func(head, format string, args ...any) {
 		lines = append(lines, fit(head, 9, false)+" "+fmt.Sprintf(format, args...))
 	}

@@ -379,7 +379,12 @@ func defended(c config.Config) string {
 // printClasses prints which containers would be what, by which rule, and what has to fit for that.
 // An elastic one that lies outside of what is defended is named with that, since nothing is freed
 // there by what leaves of it. Names have no bound, and so end their lines.
-func printClasses(out io.Writer, c config.Config, all []container.Container, within func(container.Container) (bool, error)) error {
+func printClasses(
+	out io.Writer,
+	c config.Config,
+	all []container.Container,
+	within func(container.Container) (bool, error),
+) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	count, outside := map[annex.Class]int{}, 0
 	decides := make([]int, len(c.Rules))
@@ -422,7 +427,11 @@ func printClasses(out io.Writer, c config.Config, all []container.Container, wit
 
 // unbraked says of which critical containers the kernel does not tell the pressure, by which
 // eviction is stopped.
-func unbraked(c config.Config, all []container.Container, pressure func(container.Container) (annex.Pressure, error)) (notes []string) {
+func unbraked(
+	c config.Config,
+	all []container.Container,
+	pressure func(container.Container) (annex.Pressure, error),
+) (notes []string) {
 	for _, one := range all {
 		if c.Class(one) != annex.Critical {
 			continue

@@ -74,7 +74,13 @@ func Run(ctx context.Context, root *cobra.Command, args []string, out, errOut io
 }
 
 // RunTo is Run with the outputs that the command itself prints to.
-func RunTo(ctx context.Context, root *cobra.Command, args []string, stdout, stderr *terminal.Output, code func(error) int) int {
+func RunTo(
+	ctx context.Context,
+	root *cobra.Command,
+	args []string,
+	stdout, stderr *terminal.Output,
+	code func(error) int,
+) int {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = Version()
 	root.SetVersionTemplate(root.Name() + " {{.Version}}\n")

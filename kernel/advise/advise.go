@@ -127,7 +127,15 @@ func try(a Advice) error {
 	}
 	defer unix.Close(self)
 	var none unix.Iovec
-	_, _, errno := unix.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(self), uintptr(unsafe.Pointer(&none)), 0, uintptr(a), 0, 0)
+	_, _, errno := unix.Syscall6(
+		unix.SYS_PROCESS_MADVISE,
+		uintptr(self),
+		uintptr(unsafe.Pointer(&none)),
+		0,
+		uintptr(a),
+		0,
+		0,
+	)
 	switch errno {
 	case 0:
 		return nil
@@ -217,7 +225,15 @@ func madvise(p Process, advice Advice, vector []unix.RemoteIovec) (uint64, error
 	err := p.Control(func(fd int) error {
 		tries := 0
 		for {
-			n, _, errno := unix.Syscall6(unix.SYS_PROCESS_MADVISE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(vector))), uintptr(len(vector)), uintptr(advice), 0, 0)
+			n, _, errno := unix.Syscall6(
+				unix.SYS_PROCESS_MADVISE,
+				uintptr(fd),
+				uintptr(unsafe.Pointer(unsafe.SliceData(vector))),
+				uintptr(len(vector)),
+				uintptr(advice),
+				0,
+				0,
+			)
 			switch {
 			case errno == 0:
 				done = n

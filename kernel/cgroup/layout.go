@@ -144,7 +144,10 @@ func (l Layout) Unified() (Hierarchy, bool) {
 
 // Mode says which versions the host uses: "v1", "v2", or "hybrid (controllers on v1)".
 func (l Layout) Mode() string {
-	one := slices.ContainsFunc(l.Hierarchies, func(h Hierarchy) bool { return h.Version == 1 && len(h.Controllers) > 0 })
+	one := slices.ContainsFunc(
+		l.Hierarchies,
+		func(h Hierarchy) bool { return h.Version == 1 && len(h.Controllers) > 0 },
+	)
 	_, two := l.Unified()
 	switch {
 	case one && two:

@@ -266,7 +266,9 @@ func (r *rtGrant) make(place Place, wanted rtLimit) error {
 		}
 		// Rounded up, but for what the sum of fractions is off by.
 		const off = 1e-6
-		needed := time.Duration(math.Ceil((others+share)*float64(have.period)/float64(time.Microsecond)-off)) * time.Microsecond
+		needed := time.Duration(
+			math.Ceil((others+share)*float64(have.period)/float64(time.Microsecond)-off),
+		) * time.Microsecond
 		if have.runtime < 0 || have.runtime >= needed {
 			break // and those above it have room for that already
 		}

@@ -105,7 +105,11 @@ func trySeccomp() (string, error) {
 // tryRealTime takes a real-time priority on a thread that then ends.
 func tryRealTime() (string, error) {
 	err := process.OnFreshThread(func() error {
-		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+		err := unix.SchedSetAttr(
+			0,
+			&unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1},
+			0,
+		)
 		if err != nil {
 			return fmt.Errorf("sched_setattr(SCHED_FIFO): %w", err)
 		}

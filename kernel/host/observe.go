@@ -16,7 +16,12 @@ import (
 
 // openEvent opens a counter of our own thread's and closes it again.
 func openEvent(kind uint32, config uint64) error {
-	attr := unix.PerfEventAttr{Type: kind, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Config: config, Bits: unix.PerfBitDisabled}
+	attr := unix.PerfEventAttr{
+		Type:   kind,
+		Size:   uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
+		Config: config,
+		Bits:   unix.PerfBitDisabled,
+	}
 	fd, err := unix.PerfEventOpen(&attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("perf_event_open: %w", err)

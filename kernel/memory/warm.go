@@ -58,7 +58,11 @@ func Warm(ctx context.Context, bytes int64, room func(step int64) bool) (Warmth,
 }
 
 // touch maps memory, writes to each of its pages, which took so long, and frees it.
-func touch(ctx context.Context, bytes int64, room func(step int64) bool) (touched int64, took time.Duration, err error) {
+func touch(
+	ctx context.Context,
+	bytes int64,
+	room func(step int64) bool,
+) (touched int64, took time.Duration, err error) {
 	m, err := MapAnonymous(int(bytes))
 	if err != nil {
 		return 0, 0, err

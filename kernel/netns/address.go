@@ -63,7 +63,11 @@ func UsedSubnets() ([]netip.Prefix, error) {
 		used = appendPrefix(used, a.IPNet)
 	}
 	// All tables: a tunnel's routes often have one of their own.
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	routes, err := netlink.RouteListFiltered(
+		netlink.FAMILY_V4,
+		&netlink.Route{Table: unix.RT_TABLE_UNSPEC},
+		netlink.RT_FILTER_TABLE,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("listing the host's routes: %w", err)
 	}

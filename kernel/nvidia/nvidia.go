@@ -426,7 +426,14 @@ func (h Host) Node(path string) (Node, error) {
 	}
 	major := int(s.Rdev>>8&0xfff | s.Rdev>>32&^0xfff)
 	minor := int(s.Rdev&0xff | s.Rdev>>12&^0xff)
-	return Node{Path: path, Major: major, Minor: minor & 0xffffffff, Mode: info.Mode().Perm(), UID: int(s.Uid), GID: int(s.Gid)}, nil
+	return Node{
+		Path:  path,
+		Major: major,
+		Minor: minor & 0xffffffff,
+		Mode:  info.Mode().Perm(),
+		UID:   int(s.Uid),
+		GID:   int(s.Gid),
+	}, nil
 }
 
 func parseNode(path, text string) (Node, error) {
@@ -456,7 +463,8 @@ func (h Host) control(v *Inventory) error {
 // hidden finds devices by their nodes where the driver's own directory in /proc is not
 // shown, and its control node and its library are.
 func (h Host) hidden(v *Inventory) error {
-	if v.Version != "" || len(v.GPUs) > 0 || len(v.Libraries) == 0 || !slices.ContainsFunc(v.Control, func(n Node) bool { return n.Path == needed[0] }) {
+	if v.Version != "" || len(v.GPUs) > 0 || len(v.Libraries) == 0 ||
+		!slices.ContainsFunc(v.Control, func(n Node) bool { return n.Path == needed[0] }) {
 		return nil
 	}
 	entries, err := os.ReadDir(h.path("dev"))

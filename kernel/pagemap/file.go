@@ -65,7 +65,15 @@ func (f *File) pread(b []byte, at int64) (int, error) {
 	if f.waits || len(b) > brief {
 		return unix.Pread(int(f.fd), b, at)
 	}
-	n, _, errno := syscall.RawSyscall6(unix.SYS_PREAD64, f.fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(at), 0, 0)
+	n, _, errno := syscall.RawSyscall6(
+		unix.SYS_PREAD64,
+		f.fd,
+		uintptr(unsafe.Pointer(unsafe.SliceData(b))),
+		uintptr(len(b)),
+		uintptr(at),
+		0,
+		0,
+	)
 	if errno != 0 {
 		return 0, errno
 	}

@@ -42,7 +42,13 @@ type scanArgument struct {
 // where most is not 0. It passes over what is not mapped without looking at
 // each page. next is the address to go on at, end where nothing is left. It
 // changes nothing in the process.
-func Scan(pagemap *File, start, end uint64, any Category, most uint64, to []Region) (found []Region, next uint64, err error) {
+func Scan(
+	pagemap *File,
+	start, end uint64,
+	any Category,
+	most uint64,
+	to []Region,
+) (found []Region, next uint64, err error) {
 	if len(to) == 0 {
 		return nil, start, errors.New("scan a page map: no room for what is found")
 	}

@@ -86,7 +86,11 @@ func (c *Counter) Read() (Count, error) {
 		if n, err := unix.Read(fd, b[:]); err != nil || n != len(b) {
 			return Count{}, fmt.Errorf("reading the count of %s in %s: %d bytes: %w", c.event.Name, c.dir, n, err)
 		}
-		r := reading{binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[8:]), binary.NativeEndian.Uint64(b[16:])}
+		r := reading{
+			binary.NativeEndian.Uint64(b[:]),
+			binary.NativeEndian.Uint64(b[8:]),
+			binary.NativeEndian.Uint64(b[16:]),
+		}
 		sum.Value += r.projected()
 		enabled, running = enabled+r.enabled, running+r.running
 	}

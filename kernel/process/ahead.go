@@ -181,7 +181,8 @@ func (a *precedence) put(thread int) (done bool, err error) {
 	if err != nil {
 		return true, unlessGone(err)
 	}
-	if a.has(now) || staysOrdinary(now) || now.Policy == unix.SCHED_FIFO || now.Policy == unix.SCHED_RR || now.Policy == unix.SCHED_DEADLINE {
+	if a.has(now) || staysOrdinary(now) || now.Policy == unix.SCHED_FIFO || now.Policy == unix.SCHED_RR ||
+		now.Policy == unix.SCHED_DEADLINE {
 		return true, nil
 	}
 	return false, setAttributes(thread, a.to)

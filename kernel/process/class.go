@@ -189,8 +189,12 @@ func (c *classChange) setOne(t threadOf, listed bool) error {
 		return nil
 	}
 	wanted := unix.SchedAttr{
-		Size: uint32(unsafe.Sizeof(unix.SchedAttr{})), Policy: policies[c.class.Policy], Priority: uint32(c.class.Priority),
-		Nice: attr.Nice, // of no account to a real-time class
+		Size: uint32(
+			unsafe.Sizeof(unix.SchedAttr{}),
+		),
+		Policy:   policies[c.class.Policy],
+		Priority: uint32(c.class.Priority),
+		Nice:     attr.Nice, // of no account to a real-time class
 	}
 	switch err := unix.SchedSetAttr(t.id, &wanted, 0); {
 	case errors.Is(err, unix.ESRCH):

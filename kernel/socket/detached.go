@@ -91,7 +91,15 @@ func (d *Detached) Read(b []byte) (int, error) {
 		return 0, nil
 	}
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(d.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
+		n, _, errno := unix.RawSyscall6(
+			unix.SYS_RECVFROM,
+			uintptr(d.fd),
+			uintptr(unsafe.Pointer(&b[0])),
+			uintptr(len(b)),
+			unix.MSG_DONTWAIT,
+			0,
+			0,
+		)
 		switch {
 		case errno == unix.EINTR:
 		case errno != 0:
@@ -107,8 +115,15 @@ func (d *Detached) Read(b []byte) (int, error) {
 // Write sends as much as there is room for: where that is not all, the error is ErrWait.
 func (d *Detached) Write(b []byte) (sent int, err error) {
 	for sent < len(b) {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(d.fd), uintptr(unsafe.Pointer(&b[sent])), uintptr(len(b)-sent),
-			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		n, _, errno := unix.RawSyscall6(
+			unix.SYS_SENDTO,
+			uintptr(d.fd),
+			uintptr(unsafe.Pointer(&b[sent])),
+			uintptr(len(b)-sent),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL,
+			0,
+			0,
+		)
 		switch errno {
 		case 0:
 			sent += int(n)

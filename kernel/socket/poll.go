@@ -77,7 +77,13 @@ func (p *polled) Read(b []byte) (n int, err error) {
 		return 0, waiting
 	case err != nil:
 		local := p.LocalAddr()
-		return 0, &net.OpError{Op: "read", Net: local.Network(), Source: local, Addr: p.RemoteAddr(), Err: os.NewSyscallError("read", err)}
+		return 0, &net.OpError{
+			Op:     "read",
+			Net:    local.Network(),
+			Source: local,
+			Addr:   p.RemoteAddr(),
+			Err:    os.NewSyscallError("read", err),
+		}
 	case n == 0:
 		return 0, io.EOF
 	}

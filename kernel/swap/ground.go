@@ -203,7 +203,8 @@ func roomiest(mounts []procfs.Mount, size int64, look func(point string) (fileSy
 	// answers: this very program is there.
 	through := func(point string) bool {
 		return !slices.ContainsFunc(mounts, func(m procfs.Mount) bool {
-			return m.Point != "/" && (point == m.Point || strings.HasPrefix(point, m.Point+"/")) && !slices.Contains(answering, m.FSType)
+			return m.Point != "/" && (point == m.Point || strings.HasPrefix(point, m.Point+"/")) &&
+				!slices.Contains(answering, m.FSType)
 		})
 	}
 	best, most := "", size-1

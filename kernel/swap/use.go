@@ -74,7 +74,12 @@ func On(path string, priority int, discard Discard) error {
 	if err != nil {
 		return fmt.Errorf("swapon %q: %w", path, err)
 	}
-	_, _, errno := unix.Syscall(unix.SYS_SWAPON, uintptr(unsafe.Pointer(name)), uintptr(preferred|priority|int(discard)), 0)
+	_, _, errno := unix.Syscall(
+		unix.SYS_SWAPON,
+		uintptr(unsafe.Pointer(name)),
+		uintptr(preferred|priority|int(discard)),
+		0,
+	)
 	if errno != 0 {
 		return refused("swapon", path, errno)
 	}

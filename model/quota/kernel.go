@@ -38,7 +38,9 @@ func (k Kernel) check() error {
 const (
 	kept        = int64(time.Millisecond)     // min_cfs_rq_runtime: what an idle CPU keeps of its slice
 	slackDelay  = 5 * int64(time.Millisecond) // cfs_bandwidth_slack_period: how long what was given back waits
-	slackMargin = 2 * int64(time.Millisecond) // min_bandwidth_expiration: and no longer where the pool is filled this soon
+	slackMargin = 2 * int64(
+		time.Millisecond,
+	) // min_bandwidth_expiration: and no longer where the pool is filled this soon
 )
 
 // ErrNoTick says that a configuration does not tell the tick.

@@ -230,7 +230,11 @@ func (s *sums) figures(latency histogram) figures {
 	n := float64(s.requests)
 	f := figures{
 		s.latency / n / float64(time.Microsecond),
-		float64(latency.ValueAtQuantile(50)), float64(latency.ValueAtQuantile(99)), float64(latency.ValueAtQuantile(99.9)),
+		float64(
+			latency.ValueAtQuantile(50),
+		),
+		float64(latency.ValueAtQuantile(99)),
+		float64(latency.ValueAtQuantile(99.9)),
 		1e6 * float64(s.stalled) / n,
 		100 * float64(s.shortPeriods) / math.Max(float64(s.periods), 1),
 		100 * float64(s.held) / float64(s.elapsed),

@@ -129,11 +129,17 @@ func simulate(p parameters) outcome {
 		threads = p.arrival.Connections
 	}
 	s := &simulation{
-		arrival: p.arrival, stall: int64(p.stall), tick: int64(p.kernel.Tick), phase: phases.Int64N(int64(p.kernel.Tick)),
-		draw: draw{random: requests, base: p.base, demand: int64(p.demand), shape: p.service.Demand.Shape},
-		rest: p.rest, waited: p.waiting,
-		connections: make([]connection, p.arrival.Connections), threads: make([]thread, threads),
-		processors: make([]processor, min(p.service.CPUs, threads)), wanted: int64(p.requests),
+		arrival:     p.arrival,
+		stall:       int64(p.stall),
+		tick:        int64(p.kernel.Tick),
+		phase:       phases.Int64N(int64(p.kernel.Tick)),
+		draw:        draw{random: requests, base: p.base, demand: int64(p.demand), shape: p.service.Demand.Shape},
+		rest:        p.rest,
+		waited:      p.waiting,
+		connections: make([]connection, p.arrival.Connections),
+		threads:     make([]thread, threads),
+		processors:  make([]processor, min(p.service.CPUs, threads)),
+		wanted:      int64(p.requests),
 	}
 	phase := int64(0)
 	if p.bandwidth.Quota > 0 {

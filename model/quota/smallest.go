@@ -29,7 +29,12 @@ func Grid(period time.Duration) time.Duration {
 //
 // It halves the range, and so takes it that more quota never makes the p99 worse;
 // that holds but for the scatter of a simulation.
-func Smallest(service Service, arrival Arrival, period, burst, wanted time.Duration, options Options) (time.Duration, Prediction, error) {
+func Smallest(
+	service Service,
+	arrival Arrival,
+	period, burst, wanted time.Duration,
+	options Options,
+) (time.Duration, Prediction, error) {
 	fail := func(err error) (time.Duration, Prediction, error) {
 		return 0, Prediction{}, fmt.Errorf("find the smallest quota: %w", err)
 	}

@@ -349,8 +349,19 @@ func (c Cell) found(blocks []int, level float64, seed int64) Prediction {
 		base, cost, lost = append(base, c.Base[b]), append(cost, c.cost(b)), append(lost, 1-c.Base[b]/c.With[b])
 	}
 	mean := func(values []float64) stats.Estimate { return stats.MeanBy(stats.MethodT, values, level, seed) }
-	absent := stats.Estimate{Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level}}
-	return Prediction{Cell: c, Base: mean(base), Found: mean(cost), Lost: mean(lost), Cost: absent, Loss: absent, Off: absent}
+	absent := stats.Estimate{
+		Value:    math.NaN(),
+		Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level},
+	}
+	return Prediction{
+		Cell:  c,
+		Base:  mean(base),
+		Found: mean(cost),
+		Lost:  mean(lost),
+		Cost:  absent,
+		Loss:  absent,
+		Off:   absent,
+	}
 }
 
 // by predicts with a model of other cells.

@@ -43,7 +43,14 @@ func Correlate(points []Point, covariates []Covariate, level float64) ([]Cause, 
 				x, y, chr = append(x, v), append(y, p.Log), append(chr, p.CHR())
 			}
 		}
-		causes = append(causes, Cause{Name: c.Name, Rank: stats.Spearman(x, y, level), Given: stats.PartialSpearman(x, y, [][]float64{chr}, level)})
+		causes = append(
+			causes,
+			Cause{
+				Name:  c.Name,
+				Rank:  stats.Spearman(x, y, level),
+				Given: stats.PartialSpearman(x, y, [][]float64{chr}, level),
+			},
+		)
 	}
 	return causes, nil
 }

@@ -176,7 +176,13 @@ func (f *Fitted) extrapolated() {
 	switch {
 	case most >= 1-1e-9:
 	case shown && most*f.options.Reach < 1:
-		f.refused[Platform] = &NotIdentifiable{Term: Platform, Have: 0, Need: 1, Of: fmt.Sprintf("sizes of %.3g of the host or more", 1/f.options.Reach), Why: "there is a cost of size, and what is left of it at the whole host is not told"}
+		f.refused[Platform] = &NotIdentifiable{
+			Term: Platform,
+			Have: 0,
+			Need: 1,
+			Of:   fmt.Sprintf("sizes of %.3g of the host or more", 1/f.options.Reach),
+			Why:  "there is a cost of size, and what is left of it at the whole host is not told",
+		}
 		f.Platform, f.Workloads = f.absent(), nil
 	default:
 		f.Platform.Warnings = append(f.Platform.Warnings, fmt.Sprintf("no size has the whole host: the largest has %.3g of it, from where the form alone leads on", most))
@@ -185,7 +191,12 @@ func (f *Fitted) extrapolated() {
 
 func (f Fitted) absent() stats.Estimate {
 	nan := math.NaN()
-	return stats.Estimate{Value: nan, Interval: stats.Interval{Low: nan, High: nan, Level: f.options.Level}, N: len(f.points), Method: string(stats.MethodRandomEffects)}
+	return stats.Estimate{
+		Value:    nan,
+		Interval: stats.Interval{Low: nan, High: nan, Level: f.options.Level},
+		N:        len(f.points),
+		Method:   string(stats.MethodRandomEffects),
+	}
 }
 
 // weighed is a point with the error that it counts with. That of few blocks is an
@@ -373,7 +384,9 @@ func (f Fitted) withoutSize(d design) (Fitted, error) {
 // read gives the figures of the fits, that of the chosen form first.
 func (f *Fitted) read() {
 	first := f.fits[0]
-	f.Form, f.Scale, f.Agree, f.Between = first.form, first.Excess, first.Regression.Agree, math.Sqrt(first.Regression.Between)
+	f.Form, f.Scale, f.Agree, f.Between = first.form, first.Excess, first.Regression.Agree, math.Sqrt(
+		first.Regression.Between,
+	)
 	whole := Point{CPUs: 1, HostCPUs: 1, Tasks: 1}
 	f.Platform = f.line(whole, -1)
 	f.Workloads = map[string]stats.Estimate{}
@@ -393,7 +406,15 @@ func (f *Fitted) read() {
 	f.Residuals = nil
 	for i, p := range f.points {
 		spread := math.Hypot(p.error, f.Between)
-		f.Residuals = append(f.Residuals, Residual{Point: p.Point, Fitted: first.Regression.Fitted[i], Residual: first.Regression.Residuals[i], Standardized: first.Regression.Residuals[i] / spread})
+		f.Residuals = append(
+			f.Residuals,
+			Residual{
+				Point:        p.Point,
+				Fitted:       first.Regression.Fitted[i],
+				Residual:     first.Regression.Residuals[i],
+				Standardized: first.Regression.Residuals[i] / spread,
+			},
+		)
 	}
 }
 

@@ -72,7 +72,9 @@ func (f Fitted) Predict(p Point) (stats.Estimate, error) {
 	if !inside {
 		for _, other := range f.fits[1:] {
 			if v := of(other).Value; !(first.Interval.Low <= v && v <= first.Interval.High) {
-				return fail(&Disagreement{p, f.Form, other.form, first.Value, v, first.Interval.Low, first.Interval.High})
+				return fail(
+					&Disagreement{p, f.Form, other.form, first.Value, v, first.Interval.Low, first.Interval.High},
+				)
 			}
 		}
 	}

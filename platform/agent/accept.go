@@ -27,7 +27,12 @@ var ordinary = bounds{handshake: HandshakeBound, handshakes: 64, perPeer: 8, cli
 // Accept serves whoever connects to a listener, by serve, until ctx ends; then it waits
 // for all of them. What goes wrong with one client is told to complain, and with no
 // other; so is what keeps the listener from accepting for a while.
-func Accept(ctx context.Context, l net.Listener, serve func(ctx context.Context, conn net.Conn) error, complain func(error)) error {
+func Accept(
+	ctx context.Context,
+	l net.Listener,
+	serve func(ctx context.Context, conn net.Conn) error,
+	complain func(error),
+) error {
 	d := &door{listener: l, serve: serve, complain: complain, bounds: ordinary}
 	return d.accept(ctx)
 }

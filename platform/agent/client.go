@@ -60,7 +60,12 @@ func Connect(ctx context.Context, conn io.ReadWriteCloser, version string) (*Cli
 
 // connect asks every interval whether the agent is alive, and waits for its answer for
 // no longer than bound.
-func connect(ctx context.Context, conn io.ReadWriteCloser, version string, interval, bound time.Duration) (*Client, error) {
+func connect(
+	ctx context.Context,
+	conn io.ReadWriteCloser,
+	version string,
+	interval, bound time.Duration,
+) (*Client, error) {
 	config := multiplex()
 	config.ConnectionWriteTimeout = bound
 	session, err := yamux.Client(conn, config)
@@ -317,7 +322,8 @@ func (c *Client) carry(ctx context.Context, img image.Image) error {
 	request.Header.Set("Content-Type", form.FormDataContentType())
 	_, err = send[nothing](c, request)
 	_ = read.CloseWithError(errAnswered) // the writer need not go on
-	if reading := <-sent; reading != nil && !errors.Is(reading, errAnswered) && !errors.Is(reading, io.ErrClosedPipe) && ctx.Err() == nil {
+	if reading := <-sent; reading != nil && !errors.Is(reading, errAnswered) && !errors.Is(reading, io.ErrClosedPipe) &&
+		ctx.Err() == nil {
 		err = errors.Join(reading, err)
 	}
 	if err != nil {

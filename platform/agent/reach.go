@@ -102,7 +102,12 @@ type Listener struct {
 }
 
 // ListenTCP listens at an address for those whom peers names when they come.
-func ListenTCP(ctx context.Context, address string, identity *Identity, peers func() (Peers, error)) (*Listener, error) {
+func ListenTCP(
+	ctx context.Context,
+	address string,
+	identity *Identity,
+	peers func() (Peers, error),
+) (*Listener, error) {
 	config := net.ListenConfig{KeepAliveConfig: keepAlive}
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {

@@ -209,7 +209,13 @@ func (i *resident) wait(ctx context.Context, inst platform.Instance) ending {
 	if err != nil && ctx.Err() != nil {
 		return ending{}
 	}
-	return ending{Over: true, Exit: exit, Error: encodeError(err), Stdout: i.outputs["stdout"].written(), Stderr: i.outputs["stderr"].written()}
+	return ending{
+		Over:   true,
+		Exit:   exit,
+		Error:  encodeError(err),
+		Stdout: i.outputs["stdout"].written(),
+		Stderr: i.outputs["stderr"].written(),
+	}
 }
 
 // make makes an instance by one of its platform's ways.

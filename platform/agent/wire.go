@@ -47,15 +47,33 @@ type spec struct {
 
 func specOf(s platform.Spec) spec {
 	return spec{
-		Name: s.Name, Image: imageOf(s.Image), Args: bytesOf(s.Args), Env: bytesOf(s.Env), Dir: s.Dir, User: s.User, Setting: s.Setting,
-		Group: s.Group, Ports: s.Ports, Data: s.Data, Stdout: s.Stdout != nil, Stderr: s.Stderr != nil,
+		Name:    s.Name,
+		Image:   imageOf(s.Image),
+		Args:    bytesOf(s.Args),
+		Env:     bytesOf(s.Env),
+		Dir:     s.Dir,
+		User:    s.User,
+		Setting: s.Setting,
+		Group:   s.Group,
+		Ports:   s.Ports,
+		Data:    s.Data,
+		Stdout:  s.Stdout != nil,
+		Stderr:  s.Stderr != nil,
 	}
 }
 
 func (s spec) spec() platform.Spec {
 	return platform.Spec{
-		Name: s.Name, Image: s.Image, Args: textOf(s.Args), Env: textOf(s.Env), Dir: s.Dir, User: s.User, Setting: s.Setting,
-		Group: s.Group, Ports: s.Ports, Data: s.Data,
+		Name:    s.Name,
+		Image:   s.Image,
+		Args:    textOf(s.Args),
+		Env:     textOf(s.Env),
+		Dir:     s.Dir,
+		User:    s.User,
+		Setting: s.Setting,
+		Group:   s.Group,
+		Ports:   s.Ports,
+		Data:    s.Data,
 	}
 }
 

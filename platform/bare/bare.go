@@ -297,7 +297,15 @@ func (p place) lay(ctx context.Context, spec platform.Spec, work string) (rootfs
 	if err != nil {
 		return rootfs.Tree{}, err
 	}
-	plan := rootfs.Plan{Dir: dir, Image: spec.Image, Kind: spec.Setting.Root, Storage: spec.Setting.Storage, Data: spec.Data, Work: work, Points: rootfs.PointsOf(spec.Edits)}
+	plan := rootfs.Plan{
+		Dir:     dir,
+		Image:   spec.Image,
+		Kind:    spec.Setting.Root,
+		Storage: spec.Setting.Storage,
+		Data:    spec.Data,
+		Work:    work,
+		Points:  rootfs.PointsOf(spec.Edits),
+	}
 	var tree rootfs.Tree
 	err = p.things.Take(ctx, platform.Entry{Platform: p.platform, Kind: held.Directory, ID: dir}, func() error {
 		var err error

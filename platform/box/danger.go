@@ -58,7 +58,10 @@ func danger(s situation) end {
 	case s.criticalKilled > 0:
 		return end{"the OOM killer ended the service", true}
 	case s.swapSize > 0 && float64(s.swapUsed) > FullSwap*float64(s.swapSize):
-		return end{fmt.Sprintf("the swap area is full to %.0f %% (%d of %d MiB): the OOM killer is next", percent*float64(s.swapUsed)/float64(s.swapSize), s.swapUsed>>mib, s.swapSize>>mib), true}
+		return end{
+			fmt.Sprintf("the swap area is full to %.0f %% (%d of %d MiB): the OOM killer is next", percent*float64(s.swapUsed)/float64(s.swapSize), s.swapUsed>>mib, s.swapSize>>mib),
+			true,
+		}
 	case s.pool > s.memory-Smallest && s.pool > 0:
 		return end{fmt.Sprintf("compressed swap holds %d MiB of the box's %d MiB, so that next to none is left for programs: what they hold does not compress so far", s.pool>>mib, s.memory>>mib), true}
 	case s.own || s.kind == platform.BoxMachine:

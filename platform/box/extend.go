@@ -122,7 +122,10 @@ func configuration(s platform.BoxSpec, dir string) (config.Config, error) {
 	c.Memory.High = c.Memory.Headroom * usual.High / usual.Headroom
 	c.Memory.Reserve = c.Memory.Headroom * usual.Reserve / usual.Headroom
 	below := func(c platform.Class) string { return config.Literal(path.Join(whole, string(c))) + "/*" }
-	c.Rules = []config.Rule{{Class: annex.Critical, Cgroup: below(platform.Critical)}, {Class: annex.Elastic, Cgroup: below(platform.Idle)}}
+	c.Rules = []config.Rule{
+		{Class: annex.Critical, Cgroup: below(platform.Critical)},
+		{Class: annex.Elastic, Cgroup: below(platform.Idle)},
+	}
 	c.Control = config.Control{Socket: filepath.Join(dir, socketFile)}
 	c.Log.File = filepath.Join(dir, logFile)
 	c.State.Directory = filepath.Join(dir, stateFiles)
@@ -331,9 +334,13 @@ func (b *madeBox) readExtension(ctx context.Context, r *platform.BoxReading) err
 // own there, and pooled here by what they rest on.
 func extensionReading(s control.Status) platform.ExtensionReading {
 	r := platform.ExtensionReading{
-		CPU: time.Duration(s.Weight.CPUSeconds * float64(time.Second)), Resident: s.Weight.ResidentBytes,
-		Evicted: s.Moved.EvictedBytes / annex.PageSize, Fetched: s.Moved.FetchedBytes / annex.PageSize, Mapped: s.Moved.MappedBytes / annex.PageSize,
-		Untouched: s.Moved.WastedBytes / annex.PageSize, Errors: s.Moved.Failed,
+		CPU:       time.Duration(s.Weight.CPUSeconds * float64(time.Second)),
+		Resident:  s.Weight.ResidentBytes,
+		Evicted:   s.Moved.EvictedBytes / annex.PageSize,
+		Fetched:   s.Moved.FetchedBytes / annex.PageSize,
+		Mapped:    s.Moved.MappedBytes / annex.PageSize,
+		Untouched: s.Moved.WastedBytes / annex.PageSize,
+		Errors:    s.Moved.Failed,
 	}
 	type sum struct{ precision, recall, lead, predicted float64 }
 	sums := map[string]sum{}
@@ -344,7 +351,12 @@ func extensionReading(s control.Status) platform.ExtensionReading {
 		r.Contexts++
 		for _, p := range c.Predictors {
 			of, predicted := sums[string(p.Kind)], float64(p.Told)
-			sums[string(p.Kind)] = sum{of.precision + predicted*p.PrecisionShare, of.recall + predicted*p.RecallShare, of.lead + predicted*p.LeadSeconds, of.predicted + predicted}
+			sums[string(p.Kind)] = sum{
+				of.precision + predicted*p.PrecisionShare,
+				of.recall + predicted*p.RecallShare,
+				of.lead + predicted*p.LeadSeconds,
+				of.predicted + predicted,
+			}
 		}
 	}
 	for name, of := range sums {
@@ -355,7 +367,10 @@ func extensionReading(s control.Status) platform.ExtensionReading {
 			r.Predictors = map[string]platform.PredictorReading{}
 		}
 		r.Predictors[name] = platform.PredictorReading{
-			Precision: of.precision / of.predicted, Recall: of.recall / of.predicted, Lead: time.Duration(of.lead / of.predicted * float64(time.Second)), Predicted: int64(of.predicted),
+			Precision: of.precision / of.predicted,
+			Recall:    of.recall / of.predicted,
+			Lead:      time.Duration(of.lead / of.predicted * float64(time.Second)),
+			Predicted: int64(of.predicted),
 		}
 	}
 	return r

@@ -79,7 +79,13 @@ type stalled struct {
 // keep begins.
 func keep(b *madeBox) *keeper {
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &keeper{box: b, cancel: cancel, done: make(chan struct{}), limit: wholePages(b.spec.Memory), idle: b.idleLimit(b.spec.Memory)}
+	k := &keeper{
+		box:    b,
+		cancel: cancel,
+		done:   make(chan struct{}),
+		limit:  wholePages(b.spec.Memory),
+		idle:   b.idleLimit(b.spec.Memory),
+	}
 	go k.run(ctx)
 	return k
 }
@@ -406,9 +412,16 @@ func (k *keeper) remember(e end) {
 // judge says why going on is refused, by a reading or by what came before it.
 func (k *keeper) judge(r platform.BoxReading, total int64) end {
 	k.remember(danger(situation{
-		memory: k.box.spec.Memory, pool: r.Pool,
-		kind: k.box.spec.Kind, own: k.box.own, total: total, available: r.HostAvailable, swapUsed: r.SwapUsed, swapSize: r.SwapSize,
-		outside: k.outside(), criticalKilled: r.Classes[platform.Critical].OOMKills,
+		memory:         k.box.spec.Memory,
+		pool:           r.Pool,
+		kind:           k.box.spec.Kind,
+		own:            k.box.own,
+		total:          total,
+		available:      r.HostAvailable,
+		swapUsed:       r.SwapUsed,
+		swapSize:       r.SwapSize,
+		outside:        k.outside(),
+		criticalKilled: r.Classes[platform.Critical].OOMKills,
 	}))
 	return k.met()
 }

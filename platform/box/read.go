@@ -21,7 +21,12 @@ func (b *madeBox) Read(ctx context.Context) (platform.BoxReading, error) {
 	if err := ctx.Err(); err != nil {
 		return platform.BoxReading{}, err
 	}
-	r := platform.BoxReading{At: time.Now(), Classes: map[platform.Class]platform.ClassReading{}, Absent: map[string]string{}, Notes: slices.Clone(b.notes)}
+	r := platform.BoxReading{
+		At:      time.Now(),
+		Classes: map[platform.Class]platform.ClassReading{},
+		Absent:  map[string]string{},
+		Notes:   slices.Clone(b.notes),
+	}
 	for _, c := range platform.Classes {
 		if err := b.readClass(c, &r); err != nil {
 			return r, fmt.Errorf("read box %s: %w", b.spec.Name, err)
@@ -155,7 +160,11 @@ func (b *madeBox) readClass(c platform.Class, r *platform.BoxReading) error {
 		return err
 	}
 	one := platform.ClassReading{
-		Resident: accounts.Usage, Anonymous: accounts.Anonymous, Swapped: accounts.Swapped, MajorFaults: accounts.MajorFaults, CPU: use.CPU,
+		Resident:    accounts.Usage,
+		Anonymous:   accounts.Anonymous,
+		Swapped:     accounts.Swapped,
+		MajorFaults: accounts.MajorFaults,
+		CPU:         use.CPU,
 	}
 	killed, err := group.OOMKills()
 	if err != nil {

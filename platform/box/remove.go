@@ -173,7 +173,10 @@ func removeAdded(g ground, e platform.Entry) error {
 		return err
 	}
 	known := strings.Split(e.Attrs[attrKnown], ",")
-	fresh := slices.DeleteFunc(now, func(id int) bool { return slices.Contains(known, strconv.Itoa(id)) || !g.emptyZRAM(id) })
+	fresh := slices.DeleteFunc(
+		now,
+		func(id int) bool { return slices.Contains(known, strconv.Itoa(id)) || !g.emptyZRAM(id) },
+	)
 	if len(fresh) == 0 {
 		return nil
 	}

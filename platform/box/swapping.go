@@ -98,7 +98,13 @@ func (b *madeBox) takeSwap(ctx context.Context, dir string) error {
 }
 
 // take enters a thing for [Remove], makes it, and keeps how to release it.
-func (b *madeBox) take(ctx context.Context, kind, id string, attrs map[string]string, acquire func() error, release func(context.Context) error) error {
+func (b *madeBox) take(
+	ctx context.Context,
+	kind, id string,
+	attrs map[string]string,
+	acquire func() error,
+	release func(context.Context) error,
+) error {
 	return b.things.Take(ctx, platform.Entry{Platform: Entered, Kind: kind, ID: id, Attrs: attrs}, acquire, release)
 }
 
@@ -188,7 +194,14 @@ func (b *madeBox) takeZRAM(ctx context.Context) error {
 	}
 	entered := func() {}
 	if b.ledger != nil {
-		entered, err = b.ledger.Add(platform.Entry{Platform: Entered, Kind: kindAdding, ID: b.spec.Name, Attrs: map[string]string{attrSize: size, attrKnown: numbers(known)}})
+		entered, err = b.ledger.Add(
+			platform.Entry{
+				Platform: Entered,
+				Kind:     kindAdding,
+				ID:       b.spec.Name,
+				Attrs:    map[string]string{attrSize: size, attrKnown: numbers(known)},
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -198,7 +211,11 @@ func (b *madeBox) takeZRAM(ctx context.Context) error {
 		entered() // there is none
 		return err
 	}
-	err = b.take(ctx, kindZRAM, strconv.Itoa(z.ID), map[string]string{attrSize: size, attrSeq: strconv.FormatInt(z.Sequence, 10)},
+	err = b.take(
+		ctx,
+		kindZRAM,
+		strconv.Itoa(z.ID),
+		map[string]string{attrSize: size, attrSeq: strconv.FormatInt(z.Sequence, 10)},
 		func() error { return b.configure(z) },
 		func(context.Context) error { return h.RemoveZRAM(z) })
 	if err != nil {

@@ -77,7 +77,10 @@ func shared(v *nvidia.Inventory) Edits {
 	}
 	readOnly := []string{"ro", "nosuid", "nodev", "rbind", "rprivate"}
 	for _, l := range v.Libraries {
-		e.Mounts = append(e.Mounts, Mount{HostPath: l.Path, ContainerPath: path.Join(LibraryDir, l.Name), Options: readOnly})
+		e.Mounts = append(
+			e.Mounts,
+			Mount{HostPath: l.Path, ContainerPath: path.Join(LibraryDir, l.Name), Options: readOnly},
+		)
 	}
 	for _, f := range v.Firmware {
 		// The driver reads it by this path, whatever the host has it at.
@@ -85,7 +88,14 @@ func shared(v *nvidia.Inventory) Edits {
 		e.Mounts = append(e.Mounts, Mount{HostPath: f, ContainerPath: to, Options: readOnly})
 	}
 	for _, socket := range v.Sockets {
-		e.Mounts = append(e.Mounts, Mount{HostPath: socket, ContainerPath: socket, Options: []string{"nosuid", "nodev", "rbind", "rprivate", "noexec"}})
+		e.Mounts = append(
+			e.Mounts,
+			Mount{
+				HostPath:      socket,
+				ContainerPath: socket,
+				Options:       []string{"nosuid", "nodev", "rbind", "rprivate", "noexec"},
+			},
+		)
 	}
 	return e
 }
@@ -94,5 +104,14 @@ func shared(v *nvidia.Inventory) Edits {
 func node(n nvidia.Node) Node {
 	mode := n.Mode
 	uid, gid := uint32(n.UID), uint32(n.GID)
-	return Node{Path: n.Path, Type: "c", Major: int64(n.Major), Minor: int64(n.Minor), FileMode: &mode, Permissions: "rw", UID: &uid, GID: &gid}
+	return Node{
+		Path:        n.Path,
+		Type:        "c",
+		Major:       int64(n.Major),
+		Minor:       int64(n.Minor),
+		FileMode:    &mode,
+		Permissions: "rw",
+		UID:         &uid,
+		GID:         &gid,
+	}
 }

@@ -100,8 +100,12 @@ func testSurroundings(t *testing.T, s suite) {
 	}
 	wantEnv := slices.Sorted(slices.Values(program.Env))
 	wantForce := platform.InForce{
-		OpenFiles: platform.Surroundings.OpenFiles, CoreSize: platform.Surroundings.CoreSize, OOMScore: platform.Surroundings.OOMScore,
-		Env: wantEnv, Stdin: "/dev/null", Stdout: "pipe",
+		OpenFiles: platform.Surroundings.OpenFiles,
+		CoreSize:  platform.Surroundings.CoreSize,
+		OOMScore:  platform.Surroundings.OOMScore,
+		Env:       wantEnv,
+		Stdin:     "/dev/null",
+		Stdout:    "pipe",
 	}
 	if diff := Difference(wantForce, force); diff != "" {
 		t.Errorf("surroundings differ (-want +got):\n%s", diff)

@@ -70,7 +70,12 @@ func (s suite) has(t Trait) bool { return slices.Contains(s.traits, t) }
 // Run tests a platform. newPlatform makes one over a ledger; called again, it
 // must give a platform with the same state directory, as the next invocation
 // of a program that crashed would have.
-func Run(t *testing.T, newPlatform func(t *testing.T, ledger platform.Ledger) platform.Platform, img image.Image, traits ...Trait) {
+func Run(
+	t *testing.T,
+	newPlatform func(t *testing.T, ledger platform.Ledger) platform.Platform,
+	img image.Image,
+	traits ...Trait,
+) {
 	s := suite{newPlatform, img, traits}
 	if err := newPlatform(t, &book{t: t}).Check(t.Context()); err != nil {
 		var missing *platform.Missing

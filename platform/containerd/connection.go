@@ -124,7 +124,11 @@ func (p *Platform) look(ctx context.Context, doing string, request func(context.
 }
 
 // transfer is call for what may rightly take minutes.
-func (p *Platform) transfer(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
+func (p *Platform) transfer(
+	ctx context.Context,
+	doing string,
+	request func(context.Context, *client.Client) error,
+) error {
 	return p.within(ctx, p.requests.Transfer, doing, request)
 }
 
@@ -133,7 +137,11 @@ func (p *Platform) within(ctx context.Context, ask func(context.Context, string,
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	return ask(namespaces.WithNamespace(ctx, namespace), doing, func(ctx context.Context) error { return request(ctx, p.client) })
+	return ask(
+		namespaces.WithNamespace(ctx, namespace),
+		doing,
+		func(ctx context.Context) error { return request(ctx, p.client) },
+	)
 }
 
 // ping asks whether containerd answers.
@@ -165,7 +173,8 @@ func (p *Platform) explain(doing string, err error) error {
 
 // broken tells a connection that broke from an answer that is a refusal.
 func broken(err error) bool {
-	return errdefs.IsUnavailable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+	return errdefs.IsUnavailable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed)
 }
 
 // gone reports whether containerd says that the thing does not exist.

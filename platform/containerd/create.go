@@ -75,7 +75,14 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{p: p, spec: spec, program: program, runtime: r, mark: engine.NewMark(), things: held.New(p.options.Ledger)}
+	l := &launch{
+		p:       p,
+		spec:    spec,
+		program: program,
+		runtime: r,
+		mark:    engine.NewMark(),
+		things:  held.New(p.options.Ledger),
+	}
 	p.enter(spec.Name)
 	defer func() {
 		if err != nil {
@@ -96,7 +103,14 @@ func (l *launch) layFiles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.plan = rootfs.Plan{Dir: dir, Image: l.spec.Image, Kind: platform.RootOverlay, Storage: l.spec.Setting.Storage, Data: l.spec.Data, Work: l.program.Dir}
+	l.plan = rootfs.Plan{
+		Dir:     dir,
+		Image:   l.spec.Image,
+		Kind:    platform.RootOverlay,
+		Storage: l.spec.Setting.Storage,
+		Data:    l.spec.Data,
+		Work:    l.program.Dir,
+	}
 	return l.things.Take(ctx, platform.Entry{Platform: Name, Kind: held.Directory, ID: dir}, func() error {
 		l.tree, err = l.plan.BuildData()
 		return err
@@ -154,7 +168,12 @@ func (l *launch) makeContainer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entry := platform.Entry{Platform: Name, Kind: kindContainer, ID: l.spec.Name, Attrs: map[string]string{labelLedger: l.mark}}
+	entry := platform.Entry{
+		Platform: Name,
+		Kind:     kindContainer,
+		ID:       l.spec.Name,
+		Attrs:    map[string]string{labelLedger: l.mark},
+	}
 	return l.things.Take(ctx, entry, func() error {
 		// Made to the end whatever happens to the caller: what a server was asked
 		// for by a client that hangs up may appear after we had looked.

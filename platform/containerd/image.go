@@ -112,7 +112,8 @@ func (p *Platform) importImage(ctx context.Context, img image.Image, mark string
 	defer archive.Close()
 	return p.transfer(ctx, "import image "+img.Name+" into containerd", func(ctx context.Context, c *client.Client) error {
 		lease, err := c.LeasesService().Create(ctx,
-			leases.WithID(leaseOf(mark)), leases.WithLabels(labels(mark)), leases.WithExpiration(2*engine.TransferLimit))
+			leases.WithID(leaseOf(mark)),
+			leases.WithLabels(labels(mark)), leases.WithExpiration(2*engine.TransferLimit))
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,11 @@ import (
 
 // removeContainer removes what the entry of a container stands for: its task,
 // by the way given, its place in containerd's books, and its snapshot.
-func (p *Platform) removeContainer(ctx context.Context, id, mark string, end func(context.Context, client.Container) error) error {
+func (p *Platform) removeContainer(
+	ctx context.Context,
+	id, mark string,
+	end func(context.Context, client.Container) error,
+) error {
 	if id == "" || mark == "" {
 		return fmt.Errorf("container %q was entered without its mark, so it cannot be distinguished from another: it is left alone", id)
 	}

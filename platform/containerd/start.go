@@ -66,7 +66,10 @@ func (l *launch) streams() cio.Creator {
 		streams, err := create(id)
 		if err == nil {
 			// The directory of the streams goes with the instance's.
-			l.output.Follow(func() error { streams.Wait(); return nil }, func() { streams.Cancel(); _ = streams.Close() })
+			l.output.Follow(
+				func() error { streams.Wait(); return nil },
+				func() { streams.Cancel(); _ = streams.Close() },
+			)
 		}
 		return streams, err
 	}

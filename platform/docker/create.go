@@ -80,10 +80,16 @@ func (pl plan) options() (client.ContainerCreateOptions, error) {
 		},
 	}
 	for _, d := range spec.Edits.Devices {
-		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d.Path, PathInContainer: d.Path, CgroupPermissions: "rw"})
+		host.Devices = append(
+			host.Devices,
+			container.DeviceMapping{PathOnHost: d.Path, PathInContainer: d.Path, CgroupPermissions: "rw"},
+		)
 	}
 	for _, m := range spec.Edits.Mounts {
-		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+		host.Mounts = append(
+			host.Mounts,
+			mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly},
+		)
 	}
 	if s.LogDriver != "" {
 		host.LogConfig.Type = s.LogDriver

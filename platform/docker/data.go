@@ -55,7 +55,12 @@ func (i *instance) layData(ctx context.Context) ([]mount.Mount, error) {
 }
 
 func (i *instance) createVolume(ctx context.Context, name string) error {
-	entry := platform.Entry{Platform: i.p.name, Kind: kindVolume, ID: name, Attrs: map[string]string{labelLedger: i.mark}}
+	entry := platform.Entry{
+		Platform: i.p.name,
+		Kind:     kindVolume,
+		ID:       name,
+		Attrs:    map[string]string{labelLedger: i.mark},
+	}
 	return i.acquire(ctx, entry, func(ctx context.Context) error {
 		return i.p.call(ctx, "create volume "+name, func(ctx context.Context) error {
 			answer, err := i.p.client.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: labels(i.mark)})
@@ -226,7 +231,11 @@ func (i *instance) makeMissing(ctx context.Context) error {
 		return err
 	}
 	return i.p.call(ctx, "make data directories in container "+i.Container, func(ctx context.Context) error {
-		_, err := i.p.client.CopyToContainer(ctx, i.id, client.CopyToContainerOptions{DestinationPath: "/", Content: archive})
+		_, err := i.p.client.CopyToContainer(
+			ctx,
+			i.id,
+			client.CopyToContainerOptions{DestinationPath: "/", Content: archive},
+		)
 		return err
 	})
 }

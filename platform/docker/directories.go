@@ -51,7 +51,11 @@ func (p *Platform) withDirectories(ctx context.Context, img image.Image, directo
 		return "", err
 	}
 	err = p.call(ctx, "add data directories to image "+img.Name, func(ctx context.Context) error {
-		_, err := p.client.CopyToContainer(ctx, container, client.CopyToContainerOptions{DestinationPath: "/", Content: archive})
+		_, err := p.client.CopyToContainer(
+			ctx,
+			container,
+			client.CopyToContainerOptions{DestinationPath: "/", Content: archive},
+		)
 		return err
 	})
 	if err != nil {

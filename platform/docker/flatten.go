@@ -126,7 +126,11 @@ func (p *Platform) stored(ctx context.Context, reference string) (platform.Store
 }
 
 // atRest makes a container of an image, which is never started.
-func (p *Platform) atRest(ctx context.Context, img image.Image, mark string) (id string, remove func() error, err error) {
+func (p *Platform) atRest(
+	ctx context.Context,
+	img image.Image,
+	mark string,
+) (id string, remove func() error, err error) {
 	info, err := p.engine(ctx)
 	if err != nil {
 		return "", nil, err
@@ -137,7 +141,12 @@ func (p *Platform) atRest(ctx context.Context, img image.Image, mark string) (id
 	if err != nil {
 		return "", nil, err
 	}
-	entry := platform.Entry{Platform: p.name, Kind: kindContainer, ID: name, Attrs: map[string]string{labelLedger: mark}}
+	entry := platform.Entry{
+		Platform: p.name,
+		Kind:     kindContainer,
+		ID:       name,
+		Attrs:    map[string]string{labelLedger: mark},
+	}
 	done, err := p.ledger.Add(entry)
 	if err != nil {
 		return "", nil, fmt.Errorf("enter container %s in the ledger: %w", name, err)
@@ -179,7 +188,12 @@ func (p *Platform) reimport(ctx context.Context, container, name, reference stri
 		}
 		defer exported.Close()
 		source := &whole{r: exported}
-		answer, err := p.client.ImageImport(ctx, client.ImageImportSource{Source: source, SourceName: "-"}, reference, client.ImageImportOptions{})
+		answer, err := p.client.ImageImport(
+			ctx,
+			client.ImageImportSource{Source: source, SourceName: "-"},
+			reference,
+			client.ImageImportOptions{},
+		)
 		if err != nil {
 			return err
 		}

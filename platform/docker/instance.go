@@ -84,7 +84,10 @@ func (i *instance) hold() error {
 	if err == nil && i.names(group) {
 		// An ending process leaves one hierarchy after the other for its root,
 		// whose account is the whole host's.
-		group.Places = slices.DeleteFunc(group.Places, func(p cgroup.Place) bool { return !strings.Contains(p.Path, i.id) })
+		group.Places = slices.DeleteFunc(
+			group.Places,
+			func(p cgroup.Place) bool { return !strings.Contains(p.Path, i.id) },
+		)
 		i.Process, i.Account, i.group = handle, engine.GroupAccount{Group: group}, group
 		return nil
 	}

@@ -66,7 +66,15 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err != nil {
 		return nil, err
 	}
-	options, err := plan{spec: spec, program: program, info: info, name: i.Container, mark: i.mark, mounts: mounts, publish: publish}.options()
+	options, err := plan{
+		spec:    spec,
+		program: program,
+		info:    info,
+		name:    i.Container,
+		mark:    i.mark,
+		mounts:  mounts,
+		publish: publish,
+	}.options()
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +200,12 @@ func (i *instance) release(ctx context.Context) error {
 }
 
 func (i *instance) create(ctx context.Context, options client.ContainerCreateOptions) error {
-	entry := platform.Entry{Platform: i.p.name, Kind: kindContainer, ID: i.Container, Attrs: map[string]string{labelLedger: i.mark}}
+	entry := platform.Entry{
+		Platform: i.p.name,
+		Kind:     kindContainer,
+		ID:       i.Container,
+		Attrs:    map[string]string{labelLedger: i.mark},
+	}
 	return i.acquire(ctx, entry, func(ctx context.Context) error {
 		i.Began = time.Now() // the data is laid out and the ledger written: what follows is the engine's
 		err := i.p.call(ctx, "create container "+i.Container, func(ctx context.Context) error {
@@ -257,7 +270,11 @@ func (i *instance) awaitExit(ctx context.Context) error {
 	err := i.p.call(ctx, "wait for container "+i.Container, func(ctx context.Context) error {
 		// The request outlives this call, so only its beginning is bounded.
 		unbind := context.AfterFunc(ctx, cancel)
-		exited = i.p.client.ContainerWait(waiting, i.id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+		exited = i.p.client.ContainerWait(
+			waiting,
+			i.id,
+			client.ContainerWaitOptions{Condition: container.WaitConditionNextExit},
+		)
 		if !unbind() {
 			return ctx.Err()
 		}

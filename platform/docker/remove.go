@@ -96,13 +96,21 @@ func (p *Platform) removeContainer(ctx context.Context, name, mark string) error
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	err = p.call(ctx, doing, func(ctx context.Context) error {
-		_, err := p.client.ContainerRemove(ctx, found.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		_, err := p.client.ContainerRemove(
+			ctx,
+			found.ID,
+			client.ContainerRemoveOptions{Force: true, RemoveVolumes: true},
+		)
 		return err
 	})
 	// "Removal in progress": somebody else has asked; be back when it is done.
 	if errdefs.IsConflict(err) {
 		return p.call(ctx, doing, func(ctx context.Context) error {
-			removed := p.client.ContainerWait(ctx, found.ID, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+			removed := p.client.ContainerWait(
+				ctx,
+				found.ID,
+				client.ContainerWaitOptions{Condition: container.WaitConditionRemoved},
+			)
 			select {
 			case <-removed.Result:
 				return nil

@@ -79,7 +79,14 @@ func ingress(numbers []int) ([]swarm.PortConfig, error) {
 		if _, err := tcpPort(number); err != nil {
 			return nil, err
 		}
-		ports = append(ports, swarm.PortConfig{Protocol: network.TCP, TargetPort: uint32(number), PublishMode: swarm.PortConfigPublishModeIngress})
+		ports = append(
+			ports,
+			swarm.PortConfig{
+				Protocol:    network.TCP,
+				TargetPort:  uint32(number),
+				PublishMode: swarm.PortConfigPublishModeIngress,
+			},
+		)
 	}
 	return ports, nil
 }

@@ -52,7 +52,8 @@ func (p *Platform) suits(s platform.Setting, info *system.Info) error {
 	if s.Root == platform.RootOverlay && info.Driver != "" && !strings.HasPrefix(info.Driver, "overlay") {
 		return p.unsupported("root=overlay", "the engine's storage driver is "+info.Driver)
 	}
-	if s.LogDriver != "" && len(info.Plugins.Log) > 0 && s.LogDriver != "none" && !slices.Contains(info.Plugins.Log, s.LogDriver) {
+	if s.LogDriver != "" && len(info.Plugins.Log) > 0 && s.LogDriver != "none" &&
+		!slices.Contains(info.Plugins.Log, s.LogDriver) {
 		return p.unsupported("log-driver="+s.LogDriver, "the engine knows "+strings.Join(info.Plugins.Log, ", "))
 	}
 	return nil

@@ -227,7 +227,12 @@ func (s *Swarm) Launch(ctx context.Context, spec platform.Spec) (_ platform.Inst
 const attempts = 10
 
 // launchService launches once; the error wraps errLate where only that failed.
-func (p *Platform) launchService(ctx context.Context, spec platform.Spec, program platform.Process, info *system.Info) (_ platform.Instance, err error) {
+func (p *Platform) launchService(
+	ctx context.Context,
+	spec platform.Spec,
+	program platform.Process,
+	info *system.Info,
+) (_ platform.Instance, err error) {
 	i := newInstance(p, spec, program, info)
 	p.enter(i)
 	defer func() {

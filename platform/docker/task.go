@@ -35,7 +35,12 @@ func (i *instance) runService(ctx context.Context, spec swarm.ServiceSpec) error
 	if err != nil {
 		return err
 	}
-	entry := platform.Entry{Platform: i.p.name, Kind: kindService, ID: i.Container, Attrs: map[string]string{labelLedger: i.mark}}
+	entry := platform.Entry{
+		Platform: i.p.name,
+		Kind:     kindService,
+		ID:       i.Container,
+		Attrs:    map[string]string{labelLedger: i.mark},
+	}
 	serviceID := ""
 	err = i.acquire(ctx, entry, func(ctx context.Context) error {
 		i.Began = time.Now() // the data is laid out and the ledger written: what follows is the engine's
@@ -127,7 +132,10 @@ func (i *instance) awaitTask(ctx context.Context, serviceID string, stream clien
 			}
 			// One whose container has run and ended shows by its events.
 			if finished(last.State) && !i.ran(ctx) {
-				return &engine.Error{Doing: doing, Message: oneLine(errors.New(cmp.Or(last.Err, last.Message, string(last.State))))}
+				return &engine.Error{
+					Doing:   doing,
+					Message: oneLine(errors.New(cmp.Or(last.Err, last.Message, string(last.State)))),
+				}
 			}
 		case <-late.C:
 			why := string(last.State)
@@ -207,7 +215,12 @@ func cutOff(err error) error {
 // finished tells a task that will not run any more.
 func finished(s swarm.TaskState) bool {
 	switch s {
-	case swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown, swarm.TaskStateOrphaned, swarm.TaskStateRemove:
+	case swarm.TaskStateComplete,
+		swarm.TaskStateFailed,
+		swarm.TaskStateRejected,
+		swarm.TaskStateShutdown,
+		swarm.TaskStateOrphaned,
+		swarm.TaskStateRemove:
 		return true
 	}
 	return false

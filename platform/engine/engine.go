@@ -68,7 +68,12 @@ func (r *Requests) forRemoval() time.Duration {
 	return r.Patience
 }
 
-func (r *Requests) within(ctx context.Context, limit time.Duration, doing string, request func(context.Context) error) error {
+func (r *Requests) within(
+	ctx context.Context,
+	limit time.Duration,
+	doing string,
+	request func(context.Context) error,
+) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := request(bounded)

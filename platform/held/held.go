@@ -38,7 +38,12 @@ func New(ledger platform.Ledger) *Things { return &Things{ledger: ledger} }
 // Take enters the thing, makes it, and keeps how to release it. release must
 // succeed on a thing that is half made or gone; where making fails it is
 // called at once.
-func (t *Things) Take(ctx context.Context, e platform.Entry, acquire func() error, release func(context.Context) error) error {
+func (t *Things) Take(
+	ctx context.Context,
+	e platform.Entry,
+	acquire func() error,
+	release func(context.Context) error,
+) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

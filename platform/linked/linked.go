@@ -50,7 +50,13 @@ type Network struct {
 // Make makes the network that an instance is to have and takes what it makes
 // into things, entered for the platform of that name. file is where a
 // namespace would be kept.
-func Make(ctx context.Context, things *held.Things, platformName string, kind platform.Network, file string) (Network, error) {
+func Make(
+	ctx context.Context,
+	things *held.Things,
+	platformName string,
+	kind platform.Network,
+	file string,
+) (Network, error) {
 	if kind == "" || kind == platform.NetworkHost {
 		return Network{Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 	}
@@ -83,7 +89,12 @@ type joint struct {
 }
 
 func (j *joint) entry(l netns.Link) platform.Entry {
-	return platform.Entry{Platform: j.platformName, Kind: held.Link, ID: l.Name, Attrs: map[string]string{held.MAC: l.MAC}}
+	return platform.Entry{
+		Platform: j.platformName,
+		Kind:     held.Link,
+		ID:       l.Name,
+		Attrs:    map[string]string{held.MAC: l.MAC},
+	}
 }
 
 // join makes the bridge if there is none, and plugs the instance in. It is

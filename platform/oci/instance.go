@@ -44,7 +44,12 @@ var _ platform.Freezing = (*instance)(nil)
 func (l *launch) follow() *instance {
 	stdout, stderr := l.stdout, l.stderr
 	i := &instance{
-		name: l.spec.Name, init: l.init.Identity, handle: l.init, group: l.group, things: l.things, data: l.visibleData(),
+		name:    l.spec.Name,
+		init:    l.init.Identity,
+		handle:  l.init,
+		group:   l.group,
+		things:  l.things,
+		data:    l.visibleData(),
 		unseen:  l.unseen(),
 		refuses: platform.CheckRuntimeFreezes(l.Name(), l.runtime),
 		flush:   func() error { return errors.Join(stdout.Flush(), stderr.Flush()) },

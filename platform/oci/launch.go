@@ -52,7 +52,14 @@ func (l *launch) layFiles(ctx context.Context) error {
 	if l.spec.Setting.Root == "" {
 		l.spec.Setting.Root = platform.RootOverlay
 	}
-	plan := rootfs.Plan{Dir: dir, Image: l.spec.Image, Kind: l.spec.Setting.Root, Storage: l.spec.Setting.Storage, Data: l.spec.Data, Work: l.program.Dir}
+	plan := rootfs.Plan{
+		Dir:     dir,
+		Image:   l.spec.Image,
+		Kind:    l.spec.Setting.Root,
+		Storage: l.spec.Setting.Storage,
+		Data:    l.spec.Data,
+		Work:    l.program.Dir,
+	}
 	return l.things.Take(ctx, platform.Entry{Platform: l.Name(), Kind: held.Directory, ID: dir}, func() error {
 		l.tree, err = plan.Build()
 		return err

@@ -163,7 +163,12 @@ func (c Container) process() *specs.Process {
 
 func (c Container) namespaces() []specs.LinuxNamespace {
 	all := []specs.LinuxNamespace{
-		{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace},
+		{
+			Type: specs.PIDNamespace,
+		},
+		{Type: specs.MountNamespace},
+		{Type: specs.IPCNamespace},
+		{Type: specs.UTSNamespace},
 	}
 	if c.NetNS != "" {
 		all = append(all, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: c.NetNS})

@@ -34,7 +34,14 @@ exec "$@"`
 
 // startChild starts an engine in its group. files are inherited, from descriptor 3 on.
 // The process ends with this program, however that ends.
-func startChild(group cgroup.Group, dir string, c *console, files []*os.File, program string, args []string) (*child, error) {
+func startChild(
+	group cgroup.Group,
+	dir string,
+	c *console,
+	files []*os.File,
+	program string,
+	args []string,
+) (*child, error) {
 	words := append([]string{"-c", entering, "tare-vm"}, group.ProcessFiles()...)
 	words = append(append(words, "--", program), args...)
 	cmd := exec.Command("/bin/sh", words...)

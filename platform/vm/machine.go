@@ -139,9 +139,17 @@ func (p *Pool) bootMachine(ctx context.Context, s shape) (_ *machine, err error)
 	}
 	hello := m.client.Hello()
 	m.boot = Boot{
-		Machine: s.String(), Engine: s.engine.version(ctx), Kernel: hello.Kernel, CPUs: hello.CPUs, Memory: hello.Memory, Started: laid,
-		Phases: append([]agent.Phase{{Name: "disks and devices", Took: laid.Sub(began)}, {Name: "engine", Took: answered.Sub(laid)}}, hello.Phases...),
-		Ready:  time.Since(laid), Notes: slices.Concat(m.boot.Notes, files.Warnings, m.warnings(hello)),
+		Machine: s.String(),
+		Engine:  s.engine.version(ctx),
+		Kernel:  hello.Kernel,
+		CPUs:    hello.CPUs,
+		Memory:  hello.Memory,
+		Started: laid,
+		Phases: append(
+			[]agent.Phase{{Name: "disks and devices", Took: laid.Sub(began)}, {Name: "engine", Took: answered.Sub(laid)}},
+			hello.Phases...),
+		Ready: time.Since(laid),
+		Notes: slices.Concat(m.boot.Notes, files.Warnings, m.warnings(hello)),
 	}
 	go m.watch()
 	return m, nil
@@ -327,7 +335,13 @@ func freeTap() (link netns.Link, host, other netip.Prefix, err error) {
 }
 
 // take enters a thing for whichever platform of machines removes it.
-func (m *machine) take(ctx context.Context, kind, id string, attrs map[string]string, acquire func() error, release func(context.Context) error) error {
+func (m *machine) take(
+	ctx context.Context,
+	kind, id string,
+	attrs map[string]string,
+	acquire func() error,
+	release func(context.Context) error,
+) error {
 	return m.things.Take(ctx, platform.Entry{Platform: Entered, Kind: kind, ID: id, Attrs: attrs}, acquire, release)
 }
 

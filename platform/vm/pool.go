@@ -64,8 +64,15 @@ type Pool struct {
 // NewPool makes a pool without machines.
 func NewPool(o PoolOptions) *Pool {
 	return &Pool{
-		options: o, host: thisHost, makeTap: netns.MakeTap, store: o.Store, booting: make(chan struct{}, 1),
-		users: map[*Platform]bool{}, disks: map[string]*imageDisk{}, wanted: map[*Platform][]string{}, versions: map[string]string{},
+		options:  o,
+		host:     thisHost,
+		makeTap:  netns.MakeTap,
+		store:    o.Store,
+		booting:  make(chan struct{}, 1),
+		users:    map[*Platform]bool{},
+		disks:    map[string]*imageDisk{},
+		wanted:   map[*Platform][]string{},
+		versions: map[string]string{},
 	}
 }
 

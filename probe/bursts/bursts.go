@@ -97,15 +97,33 @@ type Counts struct {
 
 func (c Counts) plus(o Counts) Counts {
 	return Counts{
-		c.CPUTime + o.CPUTime, c.Bursts + o.Bursts, c.Wakeups + o.Wakeups, c.Voluntary + o.Voluntary, c.Involuntary + o.Involuntary, c.Migrations + o.Migrations,
-		c.Hard + o.Hard, c.Soft + o.Soft, c.InterruptWakeups + o.InterruptWakeups, c.InterruptElsewhere + o.InterruptElsewhere, c.OtherElsewhere + o.OtherElsewhere,
+		c.CPUTime + o.CPUTime,
+		c.Bursts + o.Bursts,
+		c.Wakeups + o.Wakeups,
+		c.Voluntary + o.Voluntary,
+		c.Involuntary + o.Involuntary,
+		c.Migrations + o.Migrations,
+		c.Hard + o.Hard,
+		c.Soft + o.Soft,
+		c.InterruptWakeups + o.InterruptWakeups,
+		c.InterruptElsewhere + o.InterruptElsewhere,
+		c.OtherElsewhere + o.OtherElsewhere,
 	}
 }
 
 func (c Counts) minus(o Counts) Counts {
 	return Counts{
-		c.CPUTime - o.CPUTime, c.Bursts - o.Bursts, c.Wakeups - o.Wakeups, c.Voluntary - o.Voluntary, c.Involuntary - o.Involuntary, c.Migrations - o.Migrations,
-		c.Hard - o.Hard, c.Soft - o.Soft, c.InterruptWakeups - o.InterruptWakeups, c.InterruptElsewhere - o.InterruptElsewhere, c.OtherElsewhere - o.OtherElsewhere,
+		c.CPUTime - o.CPUTime,
+		c.Bursts - o.Bursts,
+		c.Wakeups - o.Wakeups,
+		c.Voluntary - o.Voluntary,
+		c.Involuntary - o.Involuntary,
+		c.Migrations - o.Migrations,
+		c.Hard - o.Hard,
+		c.Soft - o.Soft,
+		c.InterruptWakeups - o.InterruptWakeups,
+		c.InterruptElsewhere - o.InterruptElsewhere,
+		c.OtherElsewhere - o.OtherElsewhere,
 	}
 }
 
@@ -189,7 +207,14 @@ func (r *Reading) Span() time.Duration { return r.Ended - r.Began }
 // Since is what this reading has more than an earlier one of the same
 // recording. What goes on at its end is whole, however early it began.
 func (r *Reading) Since(earlier *Reading) *Reading {
-	d := &Reading{Began: earlier.Ended, Ended: r.Ended, Lost: r.Lost - earlier.Lost, Unplaced: r.Unplaced - earlier.Unplaced, Unstacked: r.Unstacked - earlier.Unstacked, Precise: r.Precise}
+	d := &Reading{
+		Began:     earlier.Ended,
+		Ended:     r.Ended,
+		Lost:      r.Lost - earlier.Lost,
+		Unplaced:  r.Unplaced - earlier.Unplaced,
+		Unstacked: r.Unstacked - earlier.Unstacked,
+		Precise:   r.Precise,
+	}
 	d.Weight = Weight{r.Weight.Time - earlier.Weight.Time, r.Weight.Runs - earlier.Weight.Runs}
 	for i, g := range r.Groups {
 		if i < len(earlier.Groups) {

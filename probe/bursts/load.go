@@ -19,7 +19,10 @@ func load(programs []string, set func(*ebpf.CollectionSpec) error) (*ebpf.Collec
 	if err != nil {
 		return nil, fmt.Errorf("read the BPF programs: %w", err)
 	}
-	maps.DeleteFunc(spec.Programs, func(name string, _ *ebpf.ProgramSpec) bool { return !slices.Contains(programs, name) })
+	maps.DeleteFunc(
+		spec.Programs,
+		func(name string, _ *ebpf.ProgramSpec) bool { return !slices.Contains(programs, name) },
+	)
 	if err := set(spec); err != nil {
 		return nil, err
 	}

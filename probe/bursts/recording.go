@@ -192,7 +192,12 @@ func (r *Recording) untime() {
 	}
 }
 
-func (t Target) locate(number int32, places *bpf.Hierarchies, roots map[bpf.Group]int32, followed map[int32]int32) error {
+func (t Target) locate(
+	number int32,
+	places *bpf.Hierarchies,
+	roots map[bpf.Group]int32,
+	followed map[int32]int32,
+) error {
 	if t.Cgroup == "" && len(t.PIDs) == 0 {
 		return fmt.Errorf("target %q names neither a control group nor processes", t.Name)
 	}
@@ -425,7 +430,10 @@ func (r *Recording) readBehinds(reading *Reading) error {
 }
 
 func longestFirst(all []Behind) {
-	slices.SortFunc(all, func(a, b Behind) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Group, b.Group)) })
+	slices.SortFunc(
+		all,
+		func(a, b Behind) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Group, b.Group)) },
+	)
 }
 
 func (r *Recording) name(reading *Reading, ids []uint64) {

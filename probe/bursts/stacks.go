@@ -53,7 +53,13 @@ func (r *Recording) sample(hertz int) (err error) {
 		return fmt.Errorf("sample: %w", err)
 	}
 	for _, fd := range r.ticks.Descriptors() {
-		l, err := link.AttachRawLink(link.RawLinkOptions{Target: fd, Program: r.collection.Programs[objectProgOnSample], Attach: ebpf.AttachPerfEvent})
+		l, err := link.AttachRawLink(
+			link.RawLinkOptions{
+				Target:  fd,
+				Program: r.collection.Programs[objectProgOnSample],
+				Attach:  ebpf.AttachPerfEvent,
+			},
+		)
 		if err != nil {
 			return errors.Join(needs.Refusal("attach "+objectProgOnSample, err), r.unsample())
 		}
@@ -155,7 +161,12 @@ func (r *Recording) stack(id int32, kept map[int32][]uint64) ([]uint64, error) {
 
 func longestAbsencesFirst(all []Absence) {
 	slices.SortFunc(all, func(a, b Absence) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.PID, b.PID), slices.Compare(a.Kernel, b.Kernel), slices.Compare(a.User, b.User))
+		return cmp.Or(
+			cmp.Compare(b.Time, a.Time),
+			cmp.Compare(a.PID, b.PID),
+			slices.Compare(a.Kernel, b.Kernel),
+			slices.Compare(a.User, b.User),
+		)
 	})
 }
 
@@ -167,7 +178,8 @@ func mostFrequentFirst(all []Sample) {
 
 // same tells absences of one way from others.
 func (a *Absence) same(b *Absence) bool {
-	return a.PID == b.PID && a.Memory == b.Memory && a.Waiting == b.Waiting && slices.Equal(a.Kernel, b.Kernel) && slices.Equal(a.User, b.User)
+	return a.PID == b.PID && a.Memory == b.Memory && a.Waiting == b.Waiting && slices.Equal(a.Kernel, b.Kernel) &&
+		slices.Equal(a.User, b.User)
 }
 
 func absencesSince(now, before []Absence) []Absence {

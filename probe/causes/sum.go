@@ -104,7 +104,11 @@ func merged(stacks []Stack) []Stack {
 		all[i].Count += s.Count
 	}
 	slices.SortFunc(all, func(a, b Stack) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Program, b.Program), slices.Compare(a.Frames, b.Frames))
+		return cmp.Or(
+			cmp.Compare(b.Time, a.Time),
+			cmp.Compare(a.Program, b.Program),
+			slices.Compare(a.Frames, b.Frames),
+		)
 	})
 	if len(all) <= mostStacks {
 		return all

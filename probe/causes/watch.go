@@ -155,7 +155,10 @@ func (w *Watch) stopThrottling(r *Reading) {
 		return
 	}
 	r.Throttling = Throttling{
-		Periods: after.Periods - before.Periods, Throttled: after.Throttled - before.Throttled, Time: after.ThrottledTime - before.ThrottledTime, Stale: stale,
+		Periods:   after.Periods - before.Periods,
+		Throttled: after.Throttled - before.Throttled,
+		Time:      after.ThrottledTime - before.ThrottledTime,
+		Stale:     stale,
 	}
 	if w.recording == nil {
 		r.CPUTime = after.CPU - before.CPU

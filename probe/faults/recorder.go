@@ -60,7 +60,13 @@ const (
 
 // programs in the order in which they are attached: a process is followed before
 // its faults are seen.
-var programs = []string{objectProgFollowFork, objectProgProcessExec, objectProgProcessExit, objectProgFaultUser, objectProgFaultKernel}
+var programs = []string{
+	objectProgFollowFork,
+	objectProgProcessExec,
+	objectProgProcessExit,
+	objectProgFaultUser,
+	objectProgFaultKernel,
+}
 
 // Recorder records faults until its Stop.
 type Recorder struct {

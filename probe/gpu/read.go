@@ -61,15 +61,38 @@ const (
 
 // sizes are the least bytes of each record.
 var sizes = map[byte]int{
-	recordCall: 48, recordName: 16, recordWork: 56, recordJIT: 48, recordOverhead: 32, recordModule: 48, recordClock: 32, recordDevice: 48,
+	recordCall:     48,
+	recordName:     16,
+	recordWork:     56,
+	recordJIT:      48,
+	recordOverhead: 32,
+	recordModule:   48,
+	recordClock:    32,
+	recordDevice:   48,
 }
 
 var (
-	methods    = map[uint32]Method{0: None, 1: CUPTI, 2: Interposition}
-	memories   = map[byte]Memory{1: Pageable, 2: Pinned, 3: DeviceMemory, 4: Array, 5: Managed, 6: DeviceMemory, 7: Managed}
+	methods  = map[uint32]Method{0: None, 1: CUPTI, 2: Interposition}
+	memories = map[byte]Memory{
+		1: Pageable,
+		2: Pinned,
+		3: DeviceMemory,
+		4: Array,
+		5: Managed,
+		6: DeviceMemory,
+		7: Managed,
+	}
 	directions = map[byte]Direction{
-		1: HostToDevice, 2: DeviceToHost, 3: HostToArray, 4: ArrayToHost, 5: ArrayToArray, 6: ArrayToDevice, 7: DeviceToArray,
-		8: DeviceToDevice, 9: HostToHost, 10: PeerToPeer,
+		1:  HostToDevice,
+		2:  DeviceToHost,
+		3:  HostToArray,
+		4:  ArrayToHost,
+		5:  ArrayToArray,
+		6:  ArrayToDevice,
+		7:  DeviceToArray,
+		8:  DeviceToDevice,
+		9:  HostToHost,
+		10: PeerToPeer,
 	}
 	workKinds = map[byte]WorkKind{1: Kernel, 2: Copy, 3: Set, 4: Graph}
 	jitKinds  = map[uint32]JITKind{1: CacheLoad, 2: CacheStore, 3: Compile}
@@ -114,7 +137,11 @@ func Read(from io.Reader) (*Trace, error) {
 		return nil, fmt.Errorf("a trace of a GPU of version %d, and only %d is known: read it with the tare that made it", head[len(magic)], version)
 	}
 	r := &reader{
-		t: &Trace{}, calls: map[uint32]string{}, functions: map[uint32]string{}, devices: map[uint32]string{}, losses: map[uint32]LostCalls{},
+		t:         &Trace{},
+		calls:     map[uint32]string{},
+		functions: map[uint32]string{},
+		devices:   map[uint32]string{},
+		losses:    map[uint32]LostCalls{},
 	}
 	chunks, err := r.head(head)
 	if err != nil {
@@ -168,8 +195,23 @@ func (r *reader) head(b []byte) (chunks uint64, err error) {
 	}
 	loss := func(i int) int64 { return int64(min(le.Uint64(b[lossesAt+8*i:]), 1<<62)) }
 	t.Lost = Lost{
-		Calls: loss(0), CallsTime: time.Duration(loss(1)), Work: loss(2), WorkTime: time.Duration(loss(3)), Other: loss(4),
-		Sampled: loss(5), Full: loss(6), Capture: loss(7), Failed: loss(8), Unfinished: loss(9), Dropped: loss(10), Unknown: loss(11), Versions: loss(12),
+		Calls: loss(
+			0,
+		),
+		CallsTime: time.Duration(loss(1)),
+		Work:      loss(2),
+		WorkTime:  time.Duration(loss(3)),
+		Other:     loss(4),
+		Sampled: loss(
+			5,
+		),
+		Full:       loss(6),
+		Capture:    loss(7),
+		Failed:     loss(8),
+		Unfinished: loss(9),
+		Dropped:    loss(10),
+		Unknown:    loss(11),
+		Versions:   loss(12),
 	}
 	for id := range uint32(lostCallsMost) {
 		at := b[lostCallsAt+16*id:]
@@ -254,10 +296,22 @@ func (r *reader) record(b []byte) error {
 			return fmt.Errorf("there is no work of kind %d", b[48])
 		}
 		w := Work{
-			Kind: kind, Start: start, Took: took, Bytes: int64(nanoseconds(le.Uint64(b[24:]))), Correlation: le.Uint32(b[32:]),
-			Device: int(int32(le.Uint32(b[36:]))), Context: int(le.Uint32(b[40:])), Stream: int(le.Uint32(b[44:])),
-			Direction: or(directions[b[49]], UnknownDirection), From: or(memories[b[50]], UnknownMemory), To: or(memories[b[51]], UnknownMemory),
-			Thread: int(le.Uint32(b[52:])), Async: flags&4 != 0,
+			Kind:        kind,
+			Start:       start,
+			Took:        took,
+			Bytes:       int64(nanoseconds(le.Uint64(b[24:]))),
+			Correlation: le.Uint32(b[32:]),
+			Device:      int(int32(le.Uint32(b[36:]))),
+			Context:     int(le.Uint32(b[40:])),
+			Stream:      int(le.Uint32(b[44:])),
+			Direction: or(
+				directions[b[49]],
+				UnknownDirection,
+			),
+			From:   or(memories[b[50]], UnknownMemory),
+			To:     or(memories[b[51]], UnknownMemory),
+			Thread: int(le.Uint32(b[52:])),
+			Async:  flags&4 != 0,
 		}
 		switch {
 		case byCUPTI:
@@ -286,7 +340,10 @@ func (r *reader) record(b []byte) error {
 		if !ok {
 			kind = "cupti: kind " + strconv.Itoa(int(id))
 		}
-		t.Overheads = append(t.Overheads, Overhead{Kind: kind, Start: start, Took: took, Thread: int(le.Uint32(b[24:]))})
+		t.Overheads = append(
+			t.Overheads,
+			Overhead{Kind: kind, Start: start, Took: took, Thread: int(le.Uint32(b[24:]))},
+		)
 		r.converted.overheads = append(r.converted.overheads, byCUPTI)
 	case recordModule:
 		m := Module{
@@ -307,8 +364,15 @@ func (r *reader) record(b []byte) error {
 	case recordDevice:
 		u := b[24:40]
 		t.Devices = append(t.Devices, Device{
-			Ordinal: int(id), Major: int(le.Uint32(b[8:])), Minor: int(le.Uint32(b[12:])), Multiprocessors: int(le.Uint32(b[16:])),
-			ComputeMode: int(le.Uint32(b[20:])), UUID: uuid(u), Memory: int64(nanoseconds(le.Uint64(b[40:]))),
+			Ordinal: int(
+				id,
+			),
+			Major:           int(le.Uint32(b[8:])),
+			Minor:           int(le.Uint32(b[12:])),
+			Multiprocessors: int(le.Uint32(b[16:])),
+			ComputeMode:     int(le.Uint32(b[20:])),
+			UUID:            uuid(u),
+			Memory:          int64(nanoseconds(le.Uint64(b[40:]))),
 		})
 	}
 	return nil
@@ -447,7 +511,11 @@ func (r *reader) monotonic(at time.Duration) time.Duration {
 	if len(r.clocks) == 0 {
 		return at
 	}
-	n, _ := slices.BinarySearchFunc(r.clocks, int64(at), func(c clock, at int64) int { return int(min(max(c.other-at, -1), 1)) })
+	n, _ := slices.BinarySearchFunc(
+		r.clocks,
+		int64(at),
+		func(c clock, at int64) int { return int(min(max(c.other-at, -1), 1)) },
+	)
 	switch {
 	case n == 0:
 		return time.Duration(r.clocks[0].mono + int64(at) - r.clocks[0].other)

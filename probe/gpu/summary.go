@@ -437,11 +437,17 @@ func (g *gathered) into(s *Summary) {
 	s.Graphs, s.Sets = distributionOf(g.graphs), distributionOf(g.sets)
 	for _, key := range slices.Sorted(maps.Keys(g.devices)) {
 		s.Devices = append(s.Devices, DeviceTime{
-			Device: g.devices[key], Kernels: union(g.kernelBusy[key]), Copies: union(g.copyBusy[key]), Any: union(g.anyBusy[key]),
+			Device:  g.devices[key],
+			Kernels: union(g.kernelBusy[key]),
+			Copies:  union(g.copyBusy[key]),
+			Any:     union(g.anyBusy[key]),
 		})
 		s.Kernels.Busy += union(g.kernelAlone[key])
 	}
-	slices.SortStableFunc(s.Devices, func(a, b DeviceTime) int { return cmp.Compare(a.Device.Ordinal, b.Device.Ordinal) })
+	slices.SortStableFunc(
+		s.Devices,
+		func(a, b DeviceTime) int { return cmp.Compare(a.Device.Ordinal, b.Device.Ordinal) },
+	)
 
 	s.API.Time = distributionOf(g.outer)
 	for name, c := range g.calls {
@@ -465,7 +471,12 @@ func (g *gathered) into(s *Summary) {
 			}
 			return 0
 		}
-		return cmp.Or(cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Memory, b.Memory), cmp.Compare(async(a), async(b)), cmp.Compare(a.Timing, b.Timing))
+		return cmp.Or(
+			cmp.Compare(a.Direction, b.Direction),
+			cmp.Compare(a.Memory, b.Memory),
+			cmp.Compare(async(a), async(b)),
+			cmp.Compare(a.Timing, b.Timing),
+		)
 	})
 	for kind, values := range g.overheads {
 		s.Overheads[kind] = distributionOf(values)

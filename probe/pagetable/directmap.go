@@ -171,7 +171,14 @@ func (l layout) request(pid int) request {
 	if l.levels == 5 {
 		end = 1 << 56
 	}
-	return request{PID: int32(pid), Levels: uint32(l.levels), Base: l.base, Limit: l.limit, Physical: l.physical, End: end}
+	return request{
+		PID:      int32(pid),
+		Levels:   uint32(l.levels),
+		Base:     l.base,
+		Limit:    l.limit,
+		Physical: l.physical,
+		End:      end,
+	}
 }
 
 // format is how entries are read.

@@ -157,7 +157,13 @@ func (t *Files) space(ctx context.Context, p Process, twin, flags bool) (_ *Spac
 }
 
 // mapping reads the entries of one mapping.
-func (t *Files) mapping(ctx context.Context, entries *pagemap.File, maps []Mapping, index int, flags bool) (fate, error) {
+func (t *Files) mapping(
+	ctx context.Context,
+	entries *pagemap.File,
+	maps []Mapping,
+	index int,
+	flags bool,
+) (fate, error) {
 	m := &maps[index]
 	if m.Start >= 1<<63 {
 		return counted, nil // [vsyscall] lies in the kernel's half, where a process has no entries
@@ -189,7 +195,14 @@ func (t *Files) mapping(ctx context.Context, entries *pagemap.File, maps []Mappi
 		}
 		// Nothing far and wide: the kernel passes over it faster than it can be read.
 		size = wary
-		regions, next, err := pagemap.Scan(entries, page*PageSize, end*PageSize, pagemap.CategoryPresent|pagemap.CategorySwapped, 1, t.huge[:1])
+		regions, next, err := pagemap.Scan(
+			entries,
+			page*PageSize,
+			end*PageSize,
+			pagemap.CategoryPresent|pagemap.CategorySwapped,
+			1,
+			t.huge[:1],
+		)
 		switch {
 		case errors.Is(err, pagemap.ErrCannotScan):
 			t.cannot = true
@@ -205,7 +218,14 @@ func (t *Files) mapping(ctx context.Context, entries *pagemap.File, maps []Mappi
 }
 
 // take takes the words of one stretch of a mapping, and tells whether there was any entry.
-func (t *Files) take(entries *pagemap.File, index int, m *Mapping, page uint64, words []uint64, flags bool) (found bool, err error) {
+func (t *Files) take(
+	entries *pagemap.File,
+	index int,
+	m *Mapping,
+	page uint64,
+	words []uint64,
+	flags bool,
+) (found bool, err error) {
 	taken := t.taken[:len(words)]
 	whole := -(page) % tableEntries // of the first aligned page
 	wholeUntil := uint64(len(words))
@@ -296,7 +316,8 @@ func (t *Files) findHuge(entries *pagemap.File, page, first, last uint64) error 
 		if err != nil {
 			return err
 		}
-		if flags&pagemap.CompoundHead != 0 && flags&(pagemap.THP|pagemap.HugeTLB) != 0 && block[tableEntries-1].Frame() == block[0].Frame()+tableEntries-1 {
+		if flags&pagemap.CompoundHead != 0 && flags&(pagemap.THP|pagemap.HugeTLB) != 0 &&
+			block[tableEntries-1].Frame() == block[0].Frame()+tableEntries-1 {
 			mark(block)
 		}
 	}

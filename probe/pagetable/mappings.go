@@ -102,8 +102,21 @@ func mappingsOf(maps []procfs.Mapping, own executable) []Mapping {
 		m := &maps[i]
 		id := identityOf(m)
 		all[i] = Mapping{
-			Start: m.Start, End: m.End, Write: m.Write, Execute: m.Execute, Shared: m.Shared,
-			Kind: kindOf(m, own, executed[id]), File: fileOf(m), Deleted: m.Deleted, Device: id.device, Inode: id.inode, Offset: m.Offset,
+			Start:   m.Start,
+			End:     m.End,
+			Write:   m.Write,
+			Execute: m.Execute,
+			Shared:  m.Shared,
+			Kind: kindOf(
+				m,
+				own,
+				executed[id],
+			),
+			File:    fileOf(m),
+			Deleted: m.Deleted,
+			Device:  id.device,
+			Inode:   id.inode,
+			Offset:  m.Offset,
 		}
 		if k := all[i].Kind; k == Anonymous {
 			// What /dev/zero or the reserve of huge pages gives privately is memory like any other.

@@ -201,7 +201,8 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 		if file == nil {
 			continue
 		}
-		if m.buildID != "" && symbol.Key(file.BuildID) == m.buildID || m.buildID == "" && file.Maps(m.offset, m.end-m.start) {
+		if m.buildID != "" && symbol.Key(file.BuildID) == m.buildID ||
+			m.buildID == "" && file.Maps(m.offset, m.end-m.start) {
 			return file
 		}
 	}

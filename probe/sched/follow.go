@@ -290,7 +290,8 @@ func runs(e Event, args []string) bool {
 		return true
 	}
 	for _, at := range []int{1, 2} {
-		if len(e.Args) > at && e.Args[at] == e.Path && path.Base(e.Path) == path.Base(args[0]) && same(e.Args[at+1:], args[1:], e.ArgsCut) {
+		if len(e.Args) > at && e.Args[at] == e.Path && path.Base(e.Path) == path.Base(args[0]) &&
+			same(e.Args[at+1:], args[1:], e.ArgsCut) {
 			return true
 		}
 	}
@@ -320,7 +321,14 @@ func (p *Processes) since(pid int, since time.Duration, args []string) (e Event,
 		case Fork:
 			born, executed = s.from, false
 		case Exec:
-			this := Event{Kind: Exec, Time: s.from, Thread: Thread{PID: pid, TID: pid}, Path: s.path, Args: s.process.Args, ArgsCut: s.cut}
+			this := Event{
+				Kind:    Exec,
+				Time:    s.from,
+				Thread:  Thread{PID: pid, TID: pid},
+				Path:    s.path,
+				Args:    s.process.Args,
+				ArgsCut: s.cut,
+			}
 			if s.from >= since && !executed && runs(this, args) {
 				e, executed = this, true
 			}

@@ -329,7 +329,10 @@ func (w *walker) add(p place, from time.Duration, s Segment) {
 	apart := w.apart
 	w.apart = false
 	if n := len(w.path); n > 0 && !apart {
-		if after := &w.path[n-1]; after.TID == s.TID && after.PID == s.PID && after.State == s.State && after.Cause == s.Cause && after.Waker == s.Waker && slices.Equal(after.Stack, s.Stack) {
+		if after := &w.path[n-1]; after.TID == s.TID && after.PID == s.PID && after.State == s.State &&
+			after.Cause == s.Cause &&
+			after.Waker == s.Waker &&
+			slices.Equal(after.Stack, s.Stack) {
 			after.From = s.From
 			return
 		}

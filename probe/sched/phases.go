@@ -127,7 +127,13 @@ func accepted(path []Segment, marks Marks, component ComponentAt) time.Duration 
 }
 
 func phase(path []Segment, name PhaseName, from, to time.Duration, component ComponentAt) Phase {
-	p := Phase{Name: name, From: from, To: to, Causes: map[Cause]time.Duration{}, Components: map[probe.Component]Share{}}
+	p := Phase{
+		Name:       name,
+		From:       from,
+		To:         to,
+		Causes:     map[Cause]time.Duration{},
+		Components: map[probe.Component]Share{},
+	}
 	for _, s := range path {
 		begin, end := max(s.From, from), min(s.To, to)
 		if begin >= end {

@@ -129,7 +129,10 @@ func (r *Recorder) Stop() (*Recording, error) {
 	recording.Began, recording.Ended, recording.Lost = r.began, ended, lost+r.dropped
 	// Programs are attached and detached one by one: before and after, only some
 	// of what happened was seen.
-	recording.Events = slices.DeleteFunc(recording.Events, func(e Event) bool { return e.Time < r.began || e.Time > ended })
+	recording.Events = slices.DeleteFunc(
+		recording.Events,
+		func(e Event) bool { return e.Time < r.began || e.Time > ended },
+	)
 	return recording, nil
 }
 

@@ -37,14 +37,17 @@ type Tracer struct {
 // Start attaches a tracer, until its Stop. Its error is a [*probe.Missing]
 // where this host lacks what it needs.
 func Start() (*Tracer, error) {
-	a, err := attach([]string{objectProgProcessFork, objectProgProcessExec, objectProgProcessExit}, func(spec *ebpf.CollectionSpec, _ *btf.Spec) error {
-		spec.Maps[objectMapEvents].MaxEntries = tracerRing
-		// Who waits, waits for an exec. Forks and ends may come with the next.
-		return errors.Join(
-			spec.Variables[objectVarUrgentExecs].Set(true),
-			spec.Variables[objectVarWakeReaderAt].Set(uint64(tracerRing/4)),
-		)
-	})
+	a, err := attach(
+		[]string{objectProgProcessFork, objectProgProcessExec, objectProgProcessExit},
+		func(spec *ebpf.CollectionSpec, _ *btf.Spec) error {
+			spec.Maps[objectMapEvents].MaxEntries = tracerRing
+			// Who waits, waits for an exec. Forks and ends may come with the next.
+			return errors.Join(
+				spec.Variables[objectVarUrgentExecs].Set(true),
+				spec.Variables[objectVarWakeReaderAt].Set(uint64(tracerRing/4)),
+			)
+		},
+	)
 	if err != nil {
 		return nil, err
 	}

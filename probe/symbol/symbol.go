@@ -116,7 +116,10 @@ func functions(tables ...[]elf.Symbol) []function {
 	for _, table := range tables {
 		for _, s := range table {
 			kind := elf.ST_TYPE(s.Info)
-			if (kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC && kind != elf.STT_NOTYPE) || s.Section == elf.SHN_UNDEF || s.Value == 0 || s.Name == "" {
+			if (kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC && kind != elf.STT_NOTYPE) ||
+				s.Section == elf.SHN_UNDEF ||
+				s.Value == 0 ||
+				s.Name == "" {
 				continue
 			}
 			// Without a type they are labels of assembly code, where they have a
@@ -173,7 +176,8 @@ func (f *File) Function(offset uint64) (string, bool) {
 func (f *File) Maps(offset, length uint64) bool {
 	const page = 64 << 10 // of the largest that a supported machine has
 	for _, s := range f.segments {
-		if offset <= s.offset && s.offset-offset < page && offset+length >= s.offset+s.size && offset+length-(s.offset+s.size) < page {
+		if offset <= s.offset && s.offset-offset < page && offset+length >= s.offset+s.size &&
+			offset+length-(s.offset+s.size) < page {
 			return true
 		}
 	}

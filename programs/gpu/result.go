@@ -123,7 +123,20 @@ type Seconds struct {
 
 // phases gives what the total is the sum of, but for the program's own.
 func (s Seconds) phases() []float64 {
-	return []float64{s.Start, s.Module, s.Host, s.Prepare, s.Allocate, s.ToDevice, s.Warmup, s.Iterate, s.FromDevice, s.Check, s.Free, s.End}
+	return []float64{
+		s.Start,
+		s.Module,
+		s.Host,
+		s.Prepare,
+		s.Allocate,
+		s.ToDevice,
+		s.Warmup,
+		s.Iterate,
+		s.FromDevice,
+		s.Check,
+		s.Free,
+		s.End,
+	}
 }
 
 // Module is a kernel as it was loaded.
@@ -378,7 +391,8 @@ func (r *Result) validateKernels() error {
 	var launches int64
 	var bytes, flops float64
 	for _, e := range k.Each {
-		if e.Name == "" || e.Launches < 0 || !(e.Bytes >= 0) || !(e.Flops >= 0) || (e.Seconds != nil && !(*e.Seconds >= 0)) {
+		if e.Name == "" || e.Launches < 0 || !(e.Bytes >= 0) || !(e.Flops >= 0) ||
+			(e.Seconds != nil && !(*e.Seconds >= 0)) {
 			return fmt.Errorf("kernel %q has %d launches, %g bytes, %g operations", e.Name, e.Launches, e.Bytes, e.Flops)
 		}
 		if timed := e.Seconds != nil; timed != r.Parameters.EachKernel {

@@ -263,7 +263,10 @@ func (a *arrangement) add(o *observation) error {
 				"%s has more than %d values of %s: these are no repetitions but samples of some; name what counts repetitions, and give --mean", c.ID, mostRepetitions, o.metric)
 		}
 		c.byBlock[block] = i
-		c.trials = append(c.trials, record.Trial{Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Started: a.When})
+		c.trials = append(
+			c.trials,
+			record.Trial{Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Started: a.When},
+		)
 	}
 	trial := &c.trials[i]
 	if o.failed != "" {
@@ -326,8 +329,14 @@ func (a *arrangement) condition(o *observation) (*arranged, error) {
 // run is what was arranged.
 func (a *arrangement) run() record.Run {
 	run := record.Run{
-		Status: record.Imported, Started: a.When, Finished: a.When,
-		Plan: record.Plan{SmallestEffect: cmp.Or(a.SmallestEffect, defaultSmallestEffect), Level: cmp.Or(a.Level, defaultLevel), Notes: a.notes()},
+		Status:   record.Imported,
+		Started:  a.When,
+		Finished: a.When,
+		Plan: record.Plan{
+			SmallestEffect: cmp.Or(a.SmallestEffect, defaultSmallestEffect),
+			Level:          cmp.Or(a.Level, defaultLevel),
+			Notes:          a.notes(),
+		},
 	}
 	var groups []string
 	place := map[string]int{}

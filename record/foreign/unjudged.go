@@ -52,7 +52,10 @@ func (a *arrangement) notInterleaved() string {
 			continue
 		}
 		for _, c := range cell[1:] {
-			apart := !slices.ContainsFunc(slices.Collect(maps.Keys(c.files)), func(f string) bool { return base.files[f] })
+			apart := !slices.ContainsFunc(
+				slices.Collect(maps.Keys(c.files)),
+				func(f string) bool { return base.files[f] },
+			)
 			if apart && (len(base.files) == 1 || len(c.files) == 1) {
 				return fmt.Sprintf(
 					"not interleaved: %s is in %s, and %s in %s. What changed on the host between the two is in the difference. %s"+

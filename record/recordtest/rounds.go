@@ -60,18 +60,61 @@ func (r Rounds) Run() record.Run {
 	random := rand.New(rand.NewPCG(r.Seed, 2))
 	started := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	run := record.Run{
-		ID: "weigh-20260102-150405-7f3a", Study: "weigh", Command: []string{"/usr/local/bin/tare", "weigh", "redis"}, Version: "0.1.0", Seed: int64(r.Seed),
-		Started: started, Finished: started.Add(2 * time.Minute), Status: record.Complete,
-		Plan: record.Plan{SmallestEffect: 0.02, Level: 0.95, Budget: 2 * time.Minute, Design: record.DesignRounds,
-			Rounds: map[string]record.RoundPlan{"redis": {Slice: slice, Settle: 4 * time.Millisecond, Warm: 200 * time.Millisecond, Strips: r.Strips, Pilot: 1, Long: time.Second,
-				CostOfStrip: 150 * time.Millisecond, CostOfRound: 2 * time.Second, Rate: map[string]float64{"get": getRate}}}},
-		Host: record.Host{Hostname: "scales", Kernel: "6.18.5", OS: "Debian GNU/Linux 12", Arch: "amd64", CPUModel: "Example CPU 8 v2", CPUs: 2, Memory: 24 << 30, Cgroup: "v1", Virtual: "kvm"},
+		ID:       "weigh-20260102-150405-7f3a",
+		Study:    "weigh",
+		Command:  []string{"/usr/local/bin/tare", "weigh", "redis"},
+		Version:  "0.1.0",
+		Seed:     int64(r.Seed),
+		Started:  started,
+		Finished: started.Add(2 * time.Minute),
+		Status:   record.Complete,
+		Plan: record.Plan{
+			SmallestEffect: 0.02,
+			Level:          0.95,
+			Budget:         2 * time.Minute,
+			Design:         record.DesignRounds,
+			Rounds: map[string]record.RoundPlan{
+				"redis": {
+					Slice:       slice,
+					Settle:      4 * time.Millisecond,
+					Warm:        200 * time.Millisecond,
+					Strips:      r.Strips,
+					Pilot:       1,
+					Long:        time.Second,
+					CostOfStrip: 150 * time.Millisecond,
+					CostOfRound: 2 * time.Second,
+					Rate:        map[string]float64{"get": getRate},
+				},
+			},
+		},
+		Host: record.Host{
+			Hostname: "scales",
+			Kernel:   "6.18.5",
+			OS:       "Debian GNU/Linux 12",
+			Arch:     "amd64",
+			CPUModel: "Example CPU 8 v2",
+			CPUs:     2,
+			Memory:   24 << 30,
+			Cgroup:   "v1",
+			Virtual:  "kvm",
+		},
 	}
 	conditions := append([]Effect{{Platform: "bare"}}, r.Conditions...)
 	for i, c := range conditions {
 		run.Conditions = append(run.Conditions, record.Condition{
-			ID: "redis@" + c.Platform, Label: c.Platform, Workload: "redis", Platform: c.Platform, Version: c.Platform + " 1.0", Baseline: i == 0,
-			Params: workload.Params{"clients": "50"}, Metrics: Metrics(), Image: "sha256:00", ImageRef: "redis", InForce: &platform.InForce{CPUSet: "0-1"},
+			ID:       "redis@" + c.Platform,
+			Label:    c.Platform,
+			Workload: "redis",
+			Platform: c.Platform,
+			Version:  c.Platform + " 1.0",
+			Baseline: i == 0,
+			Params: workload.Params{
+				"clients": "50",
+			},
+			Metrics:  Metrics(),
+			Image:    "sha256:00",
+			ImageRef: "redis",
+			InForce:  &platform.InForce{CPUSet: "0-1"},
 		})
 	}
 	for round := 1; round <= r.Rounds; round++ {
@@ -94,8 +137,21 @@ func (r Rounds) add(run *record.Run, conditions []Effect, round int, random *ran
 			replicate = 1
 		}
 		all = append(all, instance{effect: c, launch: r.Launch * random.NormFloat64(), trial: &record.Trial{
-			ID: int64(len(run.Trials) + i + 1), Condition: "redis@" + c.Platform, Workload: "redis", Block: round, Attempt: 1, Position: i, Replicate: replicate,
-			Started: run.Started.Add(time.Duration(round) * 10 * time.Second), Elapsed: 10 * time.Second, Covariates: map[string]float64{"launch_s": 0.1}}})
+			ID: int64(
+				len(run.Trials) + i + 1,
+			),
+			Condition: "redis@" + c.Platform,
+			Workload:  "redis",
+			Block:     round,
+			Attempt:   1,
+			Position:  i,
+			Replicate: replicate,
+			Started: run.Started.Add(
+				time.Duration(round) * 10 * time.Second,
+			),
+			Elapsed:    10 * time.Second,
+			Covariates: map[string]float64{"launch_s": 0.1},
+		}})
 	}
 	previous, number := "", 0
 	for i := range r.Strips {
@@ -139,8 +195,20 @@ func (r Rounds) add(run *record.Run, conditions []Effect, round int, random *ran
 	if round%5 == 0 {
 		for i, control := range []string{record.ControlAlone, record.ControlAlone, record.ControlLong, record.ControlLong} {
 			rate := getRate * math.Exp(all[1].launch+r.Noise*random.NormFloat64())
-			all[1].trial.Slices = append(all[1].trial.Slices, record.Slice{Strip: i + 1, Part: "get", Control: control, Started: all[1].trial.Started,
-				Window: slice, Amount: rate * slice.Seconds(), Worked: rate * slice.Seconds(), CPU: microseconds(rate * slice.Seconds() * getCPU), Load: -1})
+			all[1].trial.Slices = append(
+				all[1].trial.Slices,
+				record.Slice{
+					Strip:   i + 1,
+					Part:    "get",
+					Control: control,
+					Started: all[1].trial.Started,
+					Window:  slice,
+					Amount:  rate * slice.Seconds(),
+					Worked:  rate * slice.Seconds(),
+					CPU:     microseconds(rate * slice.Seconds() * getCPU),
+					Load:    -1,
+				},
+			)
 		}
 	}
 	for _, in := range all {

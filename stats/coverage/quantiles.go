@@ -118,8 +118,13 @@ func quantileLevels() *table {
 			for i := range blocks {
 				blocks[i] = s.histogram(rng, s.block*rng.NormFloat64(), 1)
 			}
-			return covered(quantileMethods, s.quantile(q), rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
-				return stats.QuantileBy(m, blocks, q, level, seed)
-			})
+			return covered(
+				quantileMethods,
+				s.quantile(q),
+				rng.Int64(),
+				func(m stats.Method, seed int64) stats.Estimate {
+					return stats.QuantileBy(m, blocks, q, level, seed)
+				},
+			)
 		})
 }

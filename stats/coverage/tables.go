@@ -163,9 +163,14 @@ func geometricMeans(methods []stats.Method) *table {
 			for i := range values {
 				values[i] = noise.draw(rng)
 			}
-			return covered(methods, math.Exp(noise.meanLog), rng.Int64(), func(m stats.Method, seed int64) stats.Estimate {
-				return stats.GeometricMeanBy(m, values, level, seed)
-			})
+			return covered(
+				methods,
+				math.Exp(noise.meanLog),
+				rng.Int64(),
+				func(m stats.Method, seed int64) stats.Estimate {
+					return stats.GeometricMeanBy(m, values, level, seed)
+				},
+			)
 		}})
 	}
 	return t
@@ -238,7 +243,11 @@ var events = []struct {
 }
 
 // countTable makes a table over the kinds of counts.
-func countTable(title, text string, truth func(mean float64) float64, estimate func(base, treatment []float64, seed int64) stats.Estimate) *table {
+func countTable(
+	title, text string,
+	truth func(mean float64) float64,
+	estimate func(base, treatment []float64, seed int64) stats.Estimate,
+) *table {
 	t := &table{
 		title: title, text: text,
 		rowName: "events", columns: []string{"given", "holds, where given"}, plain: 1,

@@ -53,7 +53,8 @@ func (r reading) evidence(says, unit string, figure stats.Estimate, arms ...arm)
 	e := advise.Evidence{Run: r.Run.ID, Says: says, Figure: figure, Unit: unit}
 	for _, a := range arms {
 		for _, c := range r.Run.Conditions {
-			if c.Workload == a.group && c.Factors[FactorPolicy] == a.factor(FactorPolicy) && !slices.Contains(e.Conditions, c.ID) {
+			if c.Workload == a.group && c.Factors[FactorPolicy] == a.factor(FactorPolicy) &&
+				!slices.Contains(e.Conditions, c.ID) {
 				e.Conditions = append(e.Conditions, c.ID)
 			}
 		}

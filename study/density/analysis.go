@@ -62,7 +62,11 @@ type sweep struct {
 }
 
 func (s sweep) at(neighbours int) (Step, bool) {
-	i, ok := slices.BinarySearchFunc(s.steps, neighbours, func(s Step, n int) int { return cmp.Compare(s.Neighbours, n) })
+	i, ok := slices.BinarySearchFunc(
+		s.steps,
+		neighbours,
+		func(s Step, n int) int { return cmp.Compare(s.Neighbours, n) },
+	)
 	if !ok {
 		return Step{}, false
 	}
@@ -103,7 +107,11 @@ func read(run record.Run, attachments kit.Attachments) reading {
 		}))
 	})
 	slices.SortStableFunc(r.arms, func(a, b arm) int {
-		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.order, b.order), cmp.Compare(rankOf(!a.base), rankOf(!b.base)))
+		return cmp.Or(
+			strings.Compare(a.group, b.group),
+			strings.Compare(a.order, b.order),
+			cmp.Compare(rankOf(!a.base), rankOf(!b.base)),
+		)
 	})
 	return r
 }
@@ -128,7 +136,12 @@ func (r *reading) add(a *arm, c record.Condition, attachments kit.Attachments) {
 		if len(steps) == 0 {
 			continue
 		}
-		s := sweep{block: t.Block, replicate: t.Replicate, tainted: len(t.Taint) > 0, repeated: int(t.Covariates[lab.StepsRepeated])}
+		s := sweep{
+			block:     t.Block,
+			replicate: t.Replicate,
+			tainted:   len(t.Taint) > 0,
+			repeated:  int(t.Covariates[lab.StepsRepeated]),
+		}
 		if w, ok := warmthOf(t); ok {
 			s.warmed = append(s.warmed, w)
 		}
@@ -269,8 +282,13 @@ func together(a, b Step) Step {
 	for _, c := range platform.Classes {
 		x, y := a.Classes[c], b.Classes[c]
 		s.Classes[c] = ClassAccounts{
-			Resident: (x.Resident + y.Resident) / 2, Swapped: (x.Swapped + y.Swapped) / 2, MajorFaults: x.MajorFaults + y.MajorFaults,
-			Some: x.Some + y.Some, Full: x.Full + y.Full, CPU: x.CPU + y.CPU, OOMKills: x.OOMKills + y.OOMKills,
+			Resident:    (x.Resident + y.Resident) / 2,
+			Swapped:     (x.Swapped + y.Swapped) / 2,
+			MajorFaults: x.MajorFaults + y.MajorFaults,
+			Some:        x.Some + y.Some,
+			Full:        x.Full + y.Full,
+			CPU:         x.CPU + y.CPU,
+			OOMKills:    x.OOMKills + y.OOMKills,
 		}
 	}
 	s.Absent = maps.Clone(a.Absent)
@@ -338,9 +356,10 @@ func (a arm) settled() int {
 	settled := a.first()
 	for _, n := range a.numbers {
 		steps := a.has(n)
-		stopped := slices.ContainsFunc(steps, func(s Step) bool { return s.Stop != "" }) || slices.ContainsFunc(a.sweeps, func(s sweep) bool {
-			return slices.ContainsFunc(s.ended, func(e Step) bool { return e.Neighbours == n })
-		})
+		stopped := slices.ContainsFunc(steps, func(s Step) bool { return s.Stop != "" }) ||
+			slices.ContainsFunc(a.sweeps, func(s sweep) bool {
+				return slices.ContainsFunc(s.ended, func(e Step) bool { return e.Neighbours == n })
+			})
 		if len(steps) == len(a.sweeps) && !stopped {
 			settled = n
 		}
@@ -629,7 +648,9 @@ func (r reading) bases() []arm {
 	var all []arm
 	for _, a := range r.arms {
 		same := func(b arm) bool { return b.group == a.group && b.order == a.order }
-		if a.base || !slices.ContainsFunc(r.arms, func(b arm) bool { return same(b) && b.base }) && !slices.ContainsFunc(all, same) {
+		if a.base ||
+			!slices.ContainsFunc(r.arms, func(b arm) bool { return same(b) && b.base }) &&
+				!slices.ContainsFunc(all, same) {
 			all = append(all, a)
 		}
 	}

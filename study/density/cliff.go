@@ -73,7 +73,10 @@ func (r reading) findCliff(a arm, rises bool, of func(Step) (float64, bool)) cli
 		}
 		return sweeps
 	}
-	c := cliff{Change: stats.ChangePoint(series(false), rises, r.Report.Level, r.Run.Seed), smallest: r.Report.SmallestEffect}
+	c := cliff{
+		Change:   stats.ChangePoint(series(false), rises, r.Report.Level, r.Run.Seed),
+		smallest: r.Report.SmallestEffect,
+	}
 	if !c.found() && len(a.halts()) > 0 {
 		c.Change = stats.ChangePoint(series(true), rises, r.Report.Level, r.Run.Seed)
 	}
@@ -162,7 +165,12 @@ type densityOf struct {
 
 func (r reading) density(a arm, within float64) densityOf {
 	d := densityOf{Density: Density{
-		Policy: a.policy, Order: a.order, Workload: a.group, Base: a.base, Sweeps: len(a.sweeps), Gained: stats.Absent(r.Report.Level),
+		Policy:   a.policy,
+		Order:    a.order,
+		Workload: a.group,
+		Base:     a.base,
+		Sweeps:   len(a.sweeps),
+		Gained:   stats.Absent(r.Report.Level),
 	}}
 	var last, next, numbers []float64
 	lasts, nexts := map[int][]float64{}, map[int][]float64{}

@@ -107,7 +107,9 @@ func (c critical) parts(whole workload.Program, params workload.Params) ([]workl
 	if divided, ok := c.subject.Workload.(workload.Divided); ok {
 		return divided.Parts(params)
 	}
-	return []workload.Part{{Name: c.name(), Program: func(func(string, int) string) workload.Program { return whole }}}, nil
+	return []workload.Part{
+		{Name: c.name(), Program: func(func(string, int) string) workload.Program { return whole }},
+	}, nil
 }
 
 // A critical service whose memory can be set holds so much of the box, as the one of
@@ -151,8 +153,17 @@ func (c critical) launch(ctx context.Context, b lab.Bench, group string, ends *e
 	for _, part := range parts {
 		program := part.Program(all.address)
 		spec := platform.Spec{
-			Name: b.Name(), Image: b.Image(), Args: program.Args, Env: program.Env, Dir: program.Dir, Setting: b.Condition().Setting,
-			Group: group, Ports: program.Ports, Data: program.Data, Stdout: stdout, Stderr: stderr,
+			Name:    b.Name(),
+			Image:   b.Image(),
+			Args:    program.Args,
+			Env:     program.Env,
+			Dir:     program.Dir,
+			Setting: b.Condition().Setting,
+			Group:   group,
+			Ports:   program.Ports,
+			Data:    program.Data,
+			Stdout:  stdout,
+			Stderr:  stderr,
 		}
 		if err := prepare(b, &spec); err != nil {
 			return nil, fmt.Errorf("%s: %w", part.Name, err)

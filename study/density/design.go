@@ -102,8 +102,18 @@ func Outline(o Options) ([]string, error) {
 			return nil, err
 		}
 		asked := b.critical.need + int64(b.most())*n.bytes
-		text := fmt.Sprintf("Memory: %s (%s). Up to %d of %s, %s each, and %s demand about %.1f times that",
-			sizeText(b.Box), b.BoxKind, b.most(), s.Workload.Name(), sizeText(n.bytes), b.critical.name(), float64(asked)/float64(b.Box))
+		text := fmt.Sprintf(
+			"Memory: %s (%s). Up to %d of %s, %s each, and %s demand about %.1f times that",
+			sizeText(
+				b.Box,
+			),
+			b.BoxKind,
+			b.most(),
+			s.Workload.Name(),
+			sizeText(n.bytes),
+			b.critical.name(),
+			float64(asked)/float64(b.Box),
+		)
 		if swaps {
 			text += fmt.Sprintf("; swap of %s (%s), made for each trial and removed afterwards", sizeText(b.swapSize(n)), listed(b.Swaps))
 		}
@@ -304,7 +314,11 @@ func (a levels) factors() map[string]string {
 		cluster = strconv.Itoa(a.cluster)
 	}
 	return map[string]string{
-		FactorPolicy: a.label(), FactorSwap: string(a.swap), FactorProtect: string(a.protect), FactorCluster: cluster, FactorExtend: a.extend,
+		FactorPolicy:  a.label(),
+		FactorSwap:    string(a.swap),
+		FactorProtect: string(a.protect),
+		FactorCluster: cluster,
+		FactorExtend:  a.extend,
 	}
 }
 
@@ -360,7 +374,14 @@ func (b *builder) group(n noise, pattern load.Pattern) (lab.Group, error) {
 			return g, err
 		}
 		for _, neighbours := range counts {
-			t := trial{Options: b.Options, critical: b.critical, noise: n, pattern: pattern, box: spec, neighbours: neighbours}
+			t := trial{
+				Options:    b.Options,
+				critical:   b.critical,
+				noise:      n,
+				pattern:    pattern,
+				box:        spec,
+				neighbours: neighbours,
+			}
 			c := b.condition(g.Workload, a, n, pattern, t)
 			c.Baseline = len(g.Conditions) == 0
 			g.Conditions = append(g.Conditions, c)
@@ -413,11 +434,19 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 	label := a.label()
 	factors := a.factors()
 	maps.Copy(factors, map[string]string{
-		FactorOrder: b.Order, FactorNeighbours: joined(t.neighbours), FactorNoise: n.subject.Workload.Name() + " " + string(pattern),
-		FactorBox:             string(b.BoxKind) + " " + sizeText(b.Box),
-		factorNeighbourMemory: sizeText(n.bytes), factorThink: b.Think.String(), factorStep: b.Open.String() + "+" + b.Closed.String(),
-		factorIdleLoop: "open", factorBurst: strconv.Itoa(b.Burst), factorSettle: b.Settle.String(),
-		factorWarm: fmt.Sprintf("%d of %v", b.WarmRounds, b.Warm),
+		FactorOrder:      b.Order,
+		FactorNeighbours: joined(t.neighbours),
+		FactorNoise:      n.subject.Workload.Name() + " " + string(pattern),
+		FactorBox:        string(b.BoxKind) + " " + sizeText(b.Box),
+		factorNeighbourMemory: sizeText(
+			n.bytes,
+		),
+		factorThink:    b.Think.String(),
+		factorStep:     b.Open.String() + "+" + b.Closed.String(),
+		factorIdleLoop: "open",
+		factorBurst:    strconv.Itoa(b.Burst),
+		factorSettle:   b.Settle.String(),
+		factorWarm:     fmt.Sprintf("%d of %v", b.WarmRounds, b.Warm),
 	})
 	if b.IdleClosed {
 		factors[factorIdleLoop] = "closed"
@@ -435,12 +464,25 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 	}
 	c := lab.Condition{
 		Condition: record.Condition{
-			ID: group + "@" + strings.ReplaceAll(label, ", ", ","), Label: label, Workload: group, Params: b.critical.params,
-			Platform: b.Platform, Setting: b.Base, Factors: factors, Metrics: metrics,
+			ID: group + "@" + strings.ReplaceAll(
+				label,
+				", ",
+				",",
+			),
+			Label:             label,
+			Workload:          group,
+			Params:            b.critical.params,
+			Platform:          b.Platform,
+			Setting:           b.Base,
+			Factors:           factors,
+			Metrics:           metrics,
 			NotRepresentative: platform.NotRepresentative(b.on),
 		},
-		Program: b.critical.subject.Workload, Source: b.critical.subject.Image(), Further: []workload.Source{n.subject.Image()},
-		Procedure: t.run, Limit: b.limit(len(t.neighbours)),
+		Program:   b.critical.subject.Workload,
+		Source:    b.critical.subject.Image(),
+		Further:   []workload.Source{n.subject.Image()},
+		Procedure: t.run,
+		Limit:     b.limit(len(t.neighbours)),
 	}
 	c.Takes = takes(c)
 	return c
@@ -455,8 +497,15 @@ func (o Options) limit(steps int) time.Duration {
 // stepMetrics are those of a number of neighbours.
 func stepMetrics(suffix, histogram string, primary bool) []workload.Metric {
 	quantile := func(name string, q float64, primary bool) workload.Metric {
-		return workload.Metric{Name: name + suffix, Unit: "us", Better: workload.Lower, Quantile: q, Histogram: histogram, Primary: primary,
-			Doc: "latency of the critical service under a schedule, from the intended start"}
+		return workload.Metric{
+			Name:      name + suffix,
+			Unit:      "us",
+			Better:    workload.Lower,
+			Quantile:  q,
+			Histogram: histogram,
+			Primary:   primary,
+			Doc:       "latency of the critical service under a schedule, from the intended start",
+		}
 	}
 	return []workload.Metric{
 		quantile(MetricP99, 0.99, primary),

@@ -45,9 +45,15 @@ func extended(before, after *platform.ExtensionReading) *Extended {
 		was = *before
 	}
 	return &Extended{
-		CPU: after.CPU - was.CPU, Resident: after.Resident, Contexts: after.Contexts,
-		Evicted: after.Evicted - was.Evicted, Fetched: after.Fetched - was.Fetched, Mapped: after.Mapped - was.Mapped,
-		Untouched: after.Untouched - was.Untouched, Errors: after.Errors - was.Errors, Predictors: maps.Clone(after.Predictors),
+		CPU:        after.CPU - was.CPU,
+		Resident:   after.Resident,
+		Contexts:   after.Contexts,
+		Evicted:    after.Evicted - was.Evicted,
+		Fetched:    after.Fetched - was.Fetched,
+		Mapped:     after.Mapped - was.Mapped,
+		Untouched:  after.Untouched - was.Untouched,
+		Errors:     after.Errors - was.Errors,
+		Predictors: maps.Clone(after.Predictors),
 	}
 }
 
@@ -60,9 +66,15 @@ func (e *Extended) followed(by *Extended) *Extended {
 		return e
 	}
 	both := &Extended{
-		CPU: e.CPU + by.CPU, Resident: max(e.Resident, by.Resident), Contexts: max(e.Contexts, by.Contexts),
-		Evicted: e.Evicted + by.Evicted, Fetched: e.Fetched + by.Fetched, Mapped: e.Mapped + by.Mapped,
-		Untouched: e.Untouched + by.Untouched, Errors: e.Errors + by.Errors, Predictors: map[string]platform.PredictorReading{},
+		CPU:        e.CPU + by.CPU,
+		Resident:   max(e.Resident, by.Resident),
+		Contexts:   max(e.Contexts, by.Contexts),
+		Evicted:    e.Evicted + by.Evicted,
+		Fetched:    e.Fetched + by.Fetched,
+		Mapped:     e.Mapped + by.Mapped,
+		Untouched:  e.Untouched + by.Untouched,
+		Errors:     e.Errors + by.Errors,
+		Predictors: map[string]platform.PredictorReading{},
 	}
 	maps.Copy(both.Predictors, e.Predictors)
 	for name, y := range by.Predictors {
@@ -123,9 +135,21 @@ func (r reading) extensionTable(a arm) report.Table {
 		Method: "Figures are means of sweeps, rates in pages per second. That a page was unused is known only when it leaves, and it may have come back in an earlier step. " +
 			"Errors are requests that the kernel refused, over all sweeps. CPU (of one CPU) and memory (at the end of a step) are those of the daemon itself.",
 		Columns: []report.Column{
-			{Head: neighboursHead, Number: true}, {Head: "contexts", Number: true, Optional: true},
-			{Head: "evicted, pages/s", Number: true}, {Head: "fetched, pages/s", Number: true}, {Head: "mapped, pages/s", Number: true, Optional: true},
-			{Head: "unused, pages/s", Number: true}, {Head: "errors", Number: true}, {Head: "CPU, %", Number: true}, {Head: "memory, MiB", Number: true, Optional: true},
+			{Head: neighboursHead, Number: true},
+			{Head: "contexts", Number: true, Optional: true},
+			{
+				Head:   "evicted, pages/s",
+				Number: true,
+			},
+			{Head: "fetched, pages/s", Number: true},
+			{Head: "mapped, pages/s", Number: true, Optional: true},
+			{
+				Head:   "unused, pages/s",
+				Number: true,
+			},
+			{Head: "errors", Number: true},
+			{Head: "CPU, %", Number: true},
+			{Head: "memory, MiB", Number: true, Optional: true},
 		},
 	}
 	for _, n := range a.numbers {
@@ -138,7 +162,10 @@ func (r reading) extensionTable(a arm) report.Table {
 		}
 		rate := func(of func(Extended) float64, scale float64) report.Cell {
 			timed := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Elapsed <= 0 })
-			return brief(r.mean(values(timed, func(s Step) float64 { return of(*s.Extension) / s.Elapsed.Seconds() })), scale)
+			return brief(
+				r.mean(values(timed, func(s Step) float64 { return of(*s.Extension) / s.Elapsed.Seconds() })),
+				scale,
+			)
 		}
 		errors := report.Cell{Text: "0"}
 		failed := int64(0)
@@ -149,10 +176,24 @@ func (r reading) extensionTable(a arm) report.Table {
 			errors = report.Cell{Text: fmt.Sprint(failed), Tone: report.Bad}
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: fmt.Sprint(n)}, mean(func(e Extended) float64 { return float64(e.Contexts) }, 1),
-			rate(func(e Extended) float64 { return float64(e.Evicted) }, 1), rate(func(e Extended) float64 { return float64(e.Fetched) }, 1),
-			rate(func(e Extended) float64 { return float64(e.Mapped) }, 1), rate(func(e Extended) float64 { return float64(e.Untouched) }, 1), errors,
-			rate(func(e Extended) float64 { return e.CPU.Seconds() }, 100), mean(func(e Extended) float64 { return float64(e.Resident) }, 1.0/(1<<20)),
+			{Text: fmt.Sprint(n)},
+			mean(func(e Extended) float64 { return float64(e.Contexts) }, 1),
+			rate(
+				func(e Extended) float64 { return float64(e.Evicted) },
+				1,
+			),
+			rate(func(e Extended) float64 { return float64(e.Fetched) }, 1),
+			rate(
+				func(e Extended) float64 { return float64(e.Mapped) },
+				1,
+			),
+			rate(func(e Extended) float64 { return float64(e.Untouched) }, 1),
+			errors,
+			rate(
+				func(e Extended) float64 { return e.CPU.Seconds() },
+				100,
+			),
+			mean(func(e Extended) float64 { return float64(e.Resident) }, 1.0/(1<<20)),
 		})
 	}
 	return t
@@ -179,7 +220,10 @@ func (r reading) predictorTable(a arm) (report.Table, bool) {
 			}
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(known), func(x, y string) int { return cmp.Or(cmp.Compare(order(x), order(y)), strings.Compare(x, y)) })
+	names := slices.SortedFunc(
+		maps.Keys(known),
+		func(x, y string) int { return cmp.Or(cmp.Compare(order(x), order(y)), strings.Compare(x, y)) },
+	)
 	for _, name := range names {
 		t.Columns = append(t.Columns,
 			report.Column{Head: name + " precision, %", Number: true},
@@ -196,7 +240,11 @@ func (r reading) predictorTable(a arm) (report.Table, bool) {
 				row = append(row, report.Absent(), report.Absent())
 				continue
 			}
-			row = append(row, report.Cell{Text: fmt.Sprintf("%.0f", 100*p.Precision)}, report.Cell{Text: fmt.Sprintf("%.0f", 100*p.Recall)})
+			row = append(
+				row,
+				report.Cell{Text: fmt.Sprintf("%.0f", 100*p.Precision)},
+				report.Cell{Text: fmt.Sprintf("%.0f", 100*p.Recall)},
+			)
 		}
 		t.Rows = append(t.Rows, row)
 	}

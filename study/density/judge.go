@@ -29,7 +29,10 @@ func Judge(run record.Run) []claim.Judgement {
 func plain(a arm) bool {
 	swap := platform.SwapKind(a.factor(FactorSwap))
 	return swap != platform.SwapNone &&
-		slices.Contains([]string{"", string(platform.ProtectNone)}, a.factor(FactorProtect)) && slices.Contains([]string{"", "none"}, a.factor(FactorExtend))
+		slices.Contains(
+			[]string{"", string(platform.ProtectNone)},
+			a.factor(FactorProtect),
+		) && slices.Contains([]string{"", "none"}, a.factor(FactorExtend))
 }
 
 // finding is the evidence of one arm on the claim.
@@ -55,7 +58,8 @@ func (r reading) judge() []claim.Judgement {
 	for _, base := range r.bases() {
 		// One of each device: that whose other factors are the base's.
 		for _, a := range slices.Concat([]arm{base}, r.others(base)) {
-			if a.measured() && plain(a) && (a.base || a.policy == base.policy || differ(base, a, FactorSwap) || !plain(base)) {
+			if a.measured() && plain(a) &&
+				(a.base || a.policy == base.policy || differ(base, a, FactorSwap) || !plain(base)) {
 				arms = append(arms, a)
 			}
 		}
@@ -88,7 +92,17 @@ func (r reading) judge() []claim.Judgement {
 	}
 	j.Ours, j.Figures = strings.Join(ours, "; "), r.judgedFigures(findings)
 	a := findings[0].arm
-	rests := []string{fmt.Sprintf("%s beside %s, %s of %d to %d neighbours, %s", a.critical(), a.noise(), report.Counted(len(a.sweeps), "sweep"), a.first(), a.greatest(), a.order)}
+	rests := []string{
+		fmt.Sprintf(
+			"%s beside %s, %s of %d to %d neighbours, %s",
+			a.critical(),
+			a.noise(),
+			report.Counted(len(a.sweeps), "sweep"),
+			a.first(),
+			a.greatest(),
+			a.order,
+		),
+	}
 	if a.tainted > 0 {
 		rests = append(rests, fmt.Sprintf("%d tainted ones left out", a.tainted))
 	}
@@ -119,7 +133,8 @@ func (r reading) find(a arm) finding {
 		f.loss = lossOf(r.throughputRatio(a, n))
 		f.tail, f.usual = r.quantileRatio(a, n, open, 0.99), r.quantileRatio(a, n, open, 0.95)
 		apart := f.tail.Known() && f.usual.Known() && f.tail.Interval.Low > f.usual.Interval.High
-		f.alike = f.overcommit <= atFall && f.tail.Known() && f.usual.Known() && f.usual.Interval.Low > f.tail.Interval.High
+		f.alike = f.overcommit <= atFall && f.tail.Known() && f.usual.Known() &&
+			f.usual.Interval.Low > f.tail.Interval.High
 		// A significant loss at one number shows that it happened by then. That it did not happen sooner
 		// requires a change whose whole interval lies beyond.
 		place := r.throughputCliff(a)

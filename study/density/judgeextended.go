@@ -53,7 +53,13 @@ func (r reading) judgeExtended() []claim.Judgement {
 	switch {
 	case len(pairs) > 0:
 	case len(beside) > 0:
-		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: fmt.Sprintf("the extension was measured only beside --protect %s, and the claim compares it with no protection: tare density --extend none,annex", strings.Join(beside, ","))}}
+		return []claim.Judgement{
+			{
+				Claim:   judgedExtended,
+				Verdict: claim.Inconclusive,
+				Rests:   fmt.Sprintf("the extension was measured only beside --protect %s, and the claim compares it with no protection: tare density --extend none,annex", strings.Join(beside, ",")),
+			},
+		}
 	case !alone:
 		return nil
 	default:
@@ -110,13 +116,26 @@ func (r reading) extension(without, with arm) extension {
 		claim.When(claim.Is(first >= 1), claim.Inconclusive, fmt.Sprintf("memory demand is %.2f times the memory with fewest neighbours already: there is nothing to compare with", first)),
 		claim.When(claim.Is(!e.gained.Known() || !e.price.Known()), claim.Inconclusive, "the gain of the extension is unknown"),
 		// A sweep without harm to its end is a bound, of the one upwards, of the other downwards.
-		claim.When(claim.Is(e.before.Reached > 0), claim.Inconclusive, fmt.Sprintf("without the extension, %d of %d sweeps saw no harm up to their end", e.before.Reached, e.before.Sweeps)),
+		claim.When(
+			claim.Is(e.before.Reached > 0),
+			claim.Inconclusive,
+			fmt.Sprintf("without the extension, %d of %d sweeps saw no harm up to their end", e.before.Reached, e.before.Sweeps),
+		),
 		claim.When(claim.Every(gained, isCheap), claim.Confirmed, reached),
 		claim.When(claim.Every(gained, claim.Not(isCheap)), claim.Qualified, reached+", but with fewest neighbours the extension costs more than "+price),
 		claim.When(gained, claim.Inconclusive, reached+"; whether the extension costs less than "+price+" is undecided"),
-		claim.When(claim.Every(claim.Not(gained), claim.Is(e.after.Reached == 0)), claim.Refuted, fmt.Sprintf("less than %g times the density without harm", wanted)),
-		claim.When(claim.Is(e.after.Reached > 0), claim.Inconclusive, fmt.Sprintf("with the extension, %d of %d sweeps saw no harm up to their end: the density gained is a lower bound", e.after.Reached, e.after.Sweeps)),
-		claim.When(claim.True, claim.Inconclusive, fmt.Sprintf("whether it reaches %g times the density is undecided", wanted)))
+		claim.When(
+			claim.Every(claim.Not(gained), claim.Is(e.after.Reached == 0)),
+			claim.Refuted,
+			fmt.Sprintf("less than %g times the density without harm", wanted),
+		),
+		claim.When(
+			claim.Is(e.after.Reached > 0),
+			claim.Inconclusive,
+			fmt.Sprintf("with the extension, %d of %d sweeps saw no harm up to their end: the density gained is a lower bound", e.after.Reached, e.after.Sweeps),
+		),
+		claim.When(claim.True, claim.Inconclusive, fmt.Sprintf("whether it reaches %g times the density is undecided", wanted)),
+	)
 	return e
 }
 

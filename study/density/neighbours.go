@@ -86,8 +86,17 @@ func (h *herd) launch(ctx context.Context, number int) (*load.Kept, error) {
 	trial := &idler{Running: service.NewRunning(h.bench, params, service.Client{})}
 	stdout, stderr := trial.Outputs()
 	spec := platform.Spec{
-		Name: h.bench.Name(), Image: h.image, Args: program.Args, Env: program.Env, Dir: program.Dir, Setting: h.bench.Condition().Setting,
-		Group: h.group, Ports: program.Ports, Data: program.Data, Stdout: stdout, Stderr: stderr,
+		Name:    h.bench.Name(),
+		Image:   h.image,
+		Args:    program.Args,
+		Env:     program.Env,
+		Dir:     program.Dir,
+		Setting: h.bench.Condition().Setting,
+		Group:   h.group,
+		Ports:   program.Ports,
+		Data:    program.Data,
+		Stdout:  stdout,
+		Stderr:  stderr,
 	}
 	if err := prepare(h.bench, &spec); err != nil {
 		return nil, fmt.Errorf("%w (--first-port)", err)
@@ -121,7 +130,8 @@ func (h *herd) stop(ctx context.Context) error {
 	for _, kept := range h.kept {
 		errs = append(errs, kept.Close())
 	}
-	return errors.Join(append(errs, inParallel(h.width, len(h.running), func(i int) error { return h.running[i].Stop(ctx) }))...)
+	return errors.Join(
+		append(errs, inParallel(h.width, len(h.running), func(i int) error { return h.running[i].Stop(ctx) }))...)
 }
 
 // idler is a neighbour as its workload sees it. Its image is not the condition's, whose load

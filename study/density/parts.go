@@ -334,7 +334,12 @@ func (r reading) latencyTable(a arm) report.Table {
 		Method: "Latency counts from the intended start of a request. Percentiles are over the requests of all sweeps, merged. " +
 			"Mean, min and max are geometric means over sweeps. Ratios are within the same sweeps.",
 		Columns: []report.Column{
-			{Head: neighboursHead, Number: true}, {Head: "min, ms", Number: true, Optional: true}, {Head: "mean, ms", Number: true, Optional: true},
+			{
+				Head:   neighboursHead,
+				Number: true,
+			},
+			{Head: "min, ms", Number: true, Optional: true},
+			{Head: "mean, ms", Number: true, Optional: true},
 		},
 	}
 	for i, p := range percentiles {
@@ -346,7 +351,11 @@ func (r reading) latencyTable(a arm) report.Table {
 	for _, n := range a.numbers {
 		row := []report.Cell{
 			{Text: fmt.Sprint(n)},
-			report.Estimated(r.moment(a, n, open, leastOf), perMilli), report.Estimated(r.moment(a, n, open, meanOf), perMilli),
+			report.Estimated(
+				r.moment(a, n, open, leastOf),
+				perMilli,
+			),
+			report.Estimated(r.moment(a, n, open, meanOf), perMilli),
 		}
 		for _, p := range percentiles {
 			row = append(row, report.Estimated(r.quantile(a, n, open, p.q), perMilli))
@@ -375,8 +384,19 @@ func (r reading) idleTable(a arm) report.Table {
 		Note:   "Figures are of all neighbours together. A dash under burst: a burst is one request.",
 		Method: "A burst lasts from its intended start to its last answer. Failed requests are those of all sweeps.",
 		Columns: []report.Column{
-			{Head: neighboursHead, Number: true}, {Head: "requests/s", Number: true}, {Head: "p50, ms", Number: true}, {Head: "p99, ms", Number: true},
-			{Head: "burst p50, ms", Number: true}, {Head: "failed", Number: true}, {Head: "failed, critical", Number: true, Optional: true},
+			{
+				Head:   neighboursHead,
+				Number: true,
+			},
+			{Head: "requests/s", Number: true},
+			{Head: "p50, ms", Number: true},
+			{Head: "p99, ms", Number: true},
+			{
+				Head:   "burst p50, ms",
+				Number: true,
+			},
+			{Head: "failed", Number: true},
+			{Head: "failed, critical", Number: true, Optional: true},
 		},
 	}
 	quiet, all := 0, 0
@@ -395,9 +415,18 @@ func (r reading) idleTable(a arm) report.Table {
 			return c
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: fmt.Sprint(n)}, report.Estimated(r.geometric(values(a.has(n), func(s Step) float64 { return s.Idle.Rate })), 1),
-			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli), report.Estimated(r.quantile(a, n, idle, 0.99), perMilli),
-			report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli), count(failed), count(critical),
+			{
+				Text: fmt.Sprint(n),
+			},
+			report.Estimated(r.geometric(values(a.has(n), func(s Step) float64 { return s.Idle.Rate })), 1),
+			report.Estimated(
+				r.quantile(a, n, idle, 0.5),
+				perMilli,
+			),
+			report.Estimated(r.quantile(a, n, idle, 0.99), perMilli),
+			report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli),
+			count(failed),
+			count(critical),
 		})
 	}
 	if quiet > 0 && quiet < all {
@@ -423,9 +452,18 @@ func (r reading) idleByPolicyTable(arms []arm) report.Table {
 		}
 		n := a.greatest()
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: r.name(a)}, {Text: fmt.Sprint(n)},
-			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli), report.Estimated(r.quantile(a, n, idle, 0.99), perMilli),
-			report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli), report.Estimated(r.quantile(a, n, bursts, 0.99), perMilli),
+			{Text: r.name(a)},
+			{Text: fmt.Sprint(n)},
+			report.Estimated(
+				r.quantile(a, n, idle, 0.5),
+				perMilli,
+			),
+			report.Estimated(r.quantile(a, n, idle, 0.99), perMilli),
+			report.Estimated(
+				r.quantile(a, n, bursts, 0.5),
+				perMilli,
+			),
+			report.Estimated(r.quantile(a, n, bursts, 0.99), perMilli),
 		})
 	}
 	return t
@@ -511,10 +549,20 @@ func (r reading) deviceTable() []report.Part {
 		}
 		for _, n := range at {
 			rate, tail := r.throughputAgainst(d.base, d.other, n), r.quantileAgainst(d.base, d.other, n, open, 0.99)
-			significant := matters(decides.throughputAgainst(d.base, d.other, n), decides.quantileAgainst(d.base, d.other, n, open, 0.99))
+			significant := matters(
+				decides.throughputAgainst(d.base, d.other, n),
+				decides.quantileAgainst(d.base, d.other, n, open, 0.99),
+			)
 			t.Rows = append(t.Rows, []report.Cell{
-				{Text: d.other.factor(FactorSwap) + " / " + d.base.factor(FactorSwap)}, overcommitCell(r.overcommit(d.base, n).Value),
-				report.Against(1, rate), report.Against(1, tail), significant, placeCell(with), placeCell(of),
+				{
+					Text: d.other.factor(FactorSwap) + " / " + d.base.factor(FactorSwap),
+				},
+				overcommitCell(r.overcommit(d.base, n).Value),
+				report.Against(1, rate),
+				report.Against(1, tail),
+				significant,
+				placeCell(with),
+				placeCell(of),
 			})
 		}
 	}

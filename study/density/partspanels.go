@@ -31,11 +31,20 @@ func (r reading) panels(base arm) []report.Part {
 		Marks: r.cliffMarks(arms, r.tailCliff, "p99 rises"),
 	}
 	for _, a := range arms {
-		throughput.Series = append(throughput.Series, series(a, a.policy, "", 1, func(n int) stats.Estimate { return r.throughput(a, n) }))
-		tails.Series = append(tails.Series, series(a, a.policy, "", perMilli, func(n int) stats.Estimate { return r.quantile(a, n, open, 0.99) }))
+		throughput.Series = append(
+			throughput.Series,
+			series(a, a.policy, "", 1, func(n int) stats.Estimate { return r.throughput(a, n) }),
+		)
+		tails.Series = append(
+			tails.Series,
+			series(a, a.policy, "", perMilli, func(n int) stats.Estimate { return r.quantile(a, n, open, 0.99) }),
+		)
 	}
 	for _, p := range slices.Backward(percentiles) {
-		quantiles.Series = append(quantiles.Series, series(lead, p.name, "", perMilli, func(n int) stats.Estimate { return r.quantile(lead, n, open, p.q) }))
+		quantiles.Series = append(
+			quantiles.Series,
+			series(lead, p.name, "", perMilli, func(n int) stats.Estimate { return r.quantile(lead, n, open, p.q) }),
+		)
 	}
 	if len(arms) == 1 {
 		quantiles.Note = r.shows(arms, "the p99", r.tailCliff, p99Rises)
@@ -56,13 +65,34 @@ func (r reading) latencyPanels(base arm) []report.Part {
 	log := linear
 	log.Title, log.Y.Log = r.panel("Mean and greatest latency, on a logarithmic axis", lead), true
 	for _, a := range arms {
-		greatest := series(a, a.policy+", greatest", a.policy, perMilli, func(n int) stats.Estimate { return r.moment(a, n, open, greatestOf) })
+		greatest := series(
+			a,
+			a.policy+", greatest",
+			a.policy,
+			perMilli,
+			func(n int) stats.Estimate { return r.moment(a, n, open, greatestOf) },
+		)
 		greatest.Dashed = true
-		mean := series(a, a.policy+", mean", a.policy, perMilli, func(n int) stats.Estimate { return r.moment(a, n, open, meanOf) })
+		mean := series(
+			a,
+			a.policy+", mean",
+			a.policy,
+			perMilli,
+			func(n int) stats.Estimate { return r.moment(a, n, open, meanOf) },
+		)
 		linear.Series = append(linear.Series, greatest, mean)
 		log.Series = append(log.Series, greatest, mean)
 	}
-	log.Series = append(log.Series, series(lead, lead.policy+", least", "least", perMilli, func(n int) stats.Estimate { return r.moment(lead, n, open, leastOf) }))
+	log.Series = append(
+		log.Series,
+		series(
+			lead,
+			lead.policy+", least",
+			"least",
+			perMilli,
+			func(n int) stats.Estimate { return r.moment(lead, n, open, leastOf) },
+		),
+	)
 	return []report.Part{report.Long{Part: linear}, log} // a screen shows the same figures for both
 }
 

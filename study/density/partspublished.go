@@ -34,8 +34,20 @@ func figuresOfS3() []published {
 		{"memory demand where it thrashes", times("neighbours until it thrashes"), "times", func(r reading, a arm) stats.Estimate { return r.thrash(a) }, 1},
 		{"greatest memory demand", times("neighbours at most"), "times", func(r reading, a arm) stats.Estimate { return r.overcommit(a, a.greatest()) }, 1},
 		{"throughput lost", text("throughput lost"), "%", func(r reading, a arm) stats.Estimate { return r.lost(a) }, 100},
-		{"mean latency", text("mean latency"), "times", func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.settled(), open, meanOf) }, 1},
-		{"greatest latency", text("greatest latency"), "times", func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.settled(), open, greatestOf) }, 1},
+		{
+			"mean latency",
+			text("mean latency"),
+			"times",
+			func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.settled(), open, meanOf) },
+			1,
+		},
+		{
+			"greatest latency",
+			text("greatest latency"),
+			"times",
+			func(r reading, a arm) stats.Estimate { return r.momentRatio(a, a.settled(), open, greatestOf) },
+			1,
+		},
 	}
 }
 

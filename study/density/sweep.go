@@ -206,7 +206,13 @@ func (s *ascent) ahead(load func() error) error {
 // that count, and nobody who is asked by turns is left out, or asked again too soon.
 func (s *ascent) asked(end <-chan struct{}) load.ActivationOptions {
 	return load.ActivationOptions{
-		Pattern: s.pattern, Think: s.Think, Open: !s.IdleClosed, Burst: s.Burst, Seed: s.bench.Seed(), After: s.turns, End: end,
+		Pattern: s.pattern,
+		Think:   s.Think,
+		Open:    !s.IdleClosed,
+		Burst:   s.Burst,
+		Seed:    s.bench.Seed(),
+		After:   s.turns,
+		End:     end,
 	}
 }
 
@@ -279,7 +285,14 @@ func (s *ascent) serve(ctx context.Context, step *Step, first bool) error {
 
 // answers is a load as a step has it.
 func answers(r load.Result) Served {
-	return Served{Rate: r.Rate, Requests: r.Requests, Failed: r.Failed(), Elapsed: r.Elapsed, Latency: r.Corrected, Batches: batchesOf(r)}
+	return Served{
+		Rate:     r.Rate,
+		Requests: r.Requests,
+		Failed:   r.Failed(),
+		Elapsed:  r.Elapsed,
+		Latency:  r.Corrected,
+		Batches:  batchesOf(r),
+	}
 }
 
 // account takes what a box's accounts came to over the step.
@@ -300,8 +313,13 @@ func (s *Step) account(before, after platform.BoxReading, memory int64) {
 	for class, now := range after.Classes {
 		was := before.Classes[class]
 		s.Classes[class] = ClassAccounts{
-			Resident: now.Resident, Swapped: now.Swapped, MajorFaults: now.MajorFaults - was.MajorFaults,
-			Some: now.Some - was.Some, Full: now.Full - was.Full, CPU: now.CPU - was.CPU, OOMKills: now.OOMKills - was.OOMKills,
+			Resident:    now.Resident,
+			Swapped:     now.Swapped,
+			MajorFaults: now.MajorFaults - was.MajorFaults,
+			Some:        now.Some - was.Some,
+			Full:        now.Full - was.Full,
+			CPU:         now.CPU - was.CPU,
+			OOMKills:    now.OOMKills - was.OOMKills,
 		}
 		s.Asked += now.Anonymous + now.Swapped
 	}

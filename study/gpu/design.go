@@ -27,7 +27,12 @@ const (
 // sharedIterations make the timed part of a program a second or two alone on a data-centre
 // device, where nobody says how many: so that those who share a device, which do not
 // start at one moment, are at it together for most of the time.
-var sharedIterations = map[string]string{programs.LU: "40", programs.ParticleFilter: "4000", programs.Stencil: "5000", programs.LeNet: "2000"}
+var sharedIterations = map[string]string{
+	programs.LU:             "40",
+	programs.ParticleFilter: "4000",
+	programs.Stencil:        "5000",
+	programs.LeNet:          "2000",
+}
 
 // limit bounds a trial: a device that hangs costs a trial, not a run.
 const limit = 5 * time.Minute
@@ -217,7 +222,12 @@ func (b *builder) params(subject string, c cell) (workload.Params, error) {
 
 // factors are those of a subject's conditions.
 func factors(kind, subject string, c cell) map[string]string {
-	f := map[string]string{FactorKind: kind, FactorProgram: programOf(subject), FactorBuild: c.build, FactorMemory: c.memory}
+	f := map[string]string{
+		FactorKind:    kind,
+		FactorProgram: programOf(subject),
+		FactorBuild:   c.build,
+		FactorMemory:  c.memory,
+	}
 	if task := taskOf(subject); task != "auto" {
 		f[FactorTask] = task
 	}

@@ -181,7 +181,12 @@ func (f *Found) preflight(ctx context.Context, dir string) error {
 	f.Kinds, f.NoKind = nil, map[programs.Kind]string{}
 	for i, kind := range wanted {
 		// What is compiled here is left in nobody's cache.
-		result, err := run(ctx, f.Libraries, []string{"CUDA_CACHE_DISABLE=1"}, programs.Binary(dir, kind, programs.DeviceLimits), small()...)
+		result, err := run(
+			ctx,
+			f.Libraries,
+			[]string{"CUDA_CACHE_DISABLE=1"},
+			programs.Binary(dir, kind, programs.DeviceLimits),
+			small()...)
 		switch {
 		case err != nil && i == 0:
 			return err

@@ -91,7 +91,14 @@ func Default() Options {
 func Quick() Options {
 	o := Default()
 	o.Subjects = []string{programs.Stencil, programs.LeNet + "-training"}
-	o.Builds, o.Caches, o.Memories = []string{string(programs.Exact), string(programs.PTX)}, []string{Cold}, []string{Pageable}
+	o.Builds, o.Caches, o.Memories = []string{
+		string(programs.Exact),
+		string(programs.PTX),
+	}, []string{
+		Cold,
+	}, []string{
+		Pageable,
+	}
 	o.Probe = false
 	return o
 }

@@ -204,7 +204,8 @@ func having(subjects []subject, all ...pick) []subject {
 // slower is how much longer something takes in a container than on the baseline, in
 // percent, in one cell.
 func (r reading) slower(subjects []subject, container string, c cell, metric string) stats.Estimate {
-	return r.ratio(subjects, pick{platform: r.base(), cell: c}, pick{platform: container, cell: c}, metric).PercentMore()
+	return r.ratio(subjects, pick{platform: r.base(), cell: c}, pick{platform: container, cell: c}, metric).
+		PercentMore()
 }
 
 // probedSlower is the same under the probe on both sides.

@@ -166,7 +166,10 @@ func layTorch(dir, host string, has installed) (*Torch, error) {
 	}
 	slices.Sort(shown) // parents first
 	for _, p := range shown {
-		t.Mounts = append(t.Mounts, platform.Mount{Source: filepath.Join(host, p), Target: p, ReadOnly: true, Directory: true})
+		t.Mounts = append(
+			t.Mounts,
+			platform.Mount{Source: filepath.Join(host, p), Target: p, ReadOnly: true, Directory: true},
+		)
 		if err := os.MkdirAll(filepath.Join(t.Root, p), 0o755); err != nil {
 			return nil, err
 		}

@@ -182,13 +182,21 @@ func (t trial) declared(c record.Condition) map[string]bool {
 // execute launches the program once and drives it to its end. Metrics that are not among
 // those to be recorded are dropped: nil drops all.
 func (t trial) execute(
-	ctx context.Context, b lab.Bench, params workload.Params, edits platform.Edits, env []string, metrics map[string]bool,
+	ctx context.Context,
+	b lab.Bench,
+	params workload.Params,
+	edits platform.Edits,
+	env []string,
+	metrics map[string]bool,
 ) (r *running, err error) {
 	program, err := t.program.Program(params)
 	if err != nil {
 		return nil, err
 	}
-	r = &running{metrics: metrics, Running: kit.Running{Bench: b, Parameters: params, Out: process.Tail{Most: outputKept}}}
+	r = &running{
+		metrics: metrics,
+		Running: kit.Running{Bench: b, Parameters: params, Out: process.Tail{Most: outputKept}},
+	}
 	launched := time.Now()
 	if r.Instance, err = t.launch(ctx, b, program, edits, env, r); err != nil {
 		return r, err
@@ -208,8 +216,16 @@ func (t trial) launch(
 ) (platform.Instance, error) {
 	c := b.Condition()
 	inst, err := b.Platform().Launch(ctx, platform.Spec{
-		Name: b.Name(), Image: b.Image(), Args: program.Args, Env: append(slices.Clone(program.Env), env...), Dir: program.Dir,
-		Setting: c.Setting, Data: program.Data, Edits: edits, Stdout: &r.Out, Stderr: &r.Err,
+		Name:    b.Name(),
+		Image:   b.Image(),
+		Args:    program.Args,
+		Env:     append(slices.Clone(program.Env), env...),
+		Dir:     program.Dir,
+		Setting: c.Setting,
+		Data:    program.Data,
+		Edits:   edits,
+		Stdout:  &r.Out,
+		Stderr:  &r.Err,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("launch on %s: %w", c.Platform, err)

@@ -58,7 +58,12 @@ func (w *Watched) Answer() string {
 	}
 	text := fmt.Sprintf("%s was mostly blocked: for %s of its threads' time", name, percent(blocked, off+r.CPUTime))
 	if all, sum := obstacles(r.Off); blocked > 0 && len(all) > 0 && all[0].cause != work {
-		text += fmt.Sprintf(", chiefly %s: %s (%s of that)", words[all[0].cause], all[0].through, percent(all[0].time, time.Duration(float64(sum)*blocked.Seconds()/r.Blocked.Sum.Seconds())))
+		text += fmt.Sprintf(
+			", chiefly %s: %s (%s of that)",
+			words[all[0].cause],
+			all[0].through,
+			percent(all[0].time, time.Duration(float64(sum)*blocked.Seconds()/r.Blocked.Sum.Seconds())),
+		)
 	}
 	text += fmt.Sprintf(". Its threads waited for a CPU for %s of the time in which they wanted one.", w.waited())
 	if r.Throttling.Throttled > 0 {

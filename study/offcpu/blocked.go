@@ -61,7 +61,8 @@ func obstacles(stacks []causes.Stack) (all []obstacle, sum time.Duration) {
 		}
 		sum += s.Time
 		o := obstacle{cause: sched.CauseOf(s.Frames), through: entry(s.Frames)}
-		if (o.cause == sched.IPC || o.cause == sched.Sleep || o.cause == sched.Other) && slices.Contains(idleCalls, o.through) {
+		if (o.cause == sched.IPC || o.cause == sched.Sleep || o.cause == sched.Other) &&
+			slices.Contains(idleCalls, o.through) {
 			o.cause = work
 		}
 		i := slices.IndexFunc(all, func(b obstacle) bool { return b.cause == o.cause && b.through == o.through })

@@ -55,7 +55,12 @@ func Flame(title string, stacks []causes.Stack) (report.Flame, bool) {
 	if len(root.Children) == 1 {
 		// A single kind needs no box of its own.
 		only := root.Children[0]
-		root = &report.Frame{Name: root.Name + ", " + only.Name, Value: only.Value, Kind: only.Kind, Children: only.Children}
+		root = &report.Frame{
+			Name:     root.Name + ", " + only.Name,
+			Value:    only.Value,
+			Kind:     only.Kind,
+			Children: only.Children,
+		}
 	}
 	return report.Flame{Title: title, Note: flameNote, Method: flameMethod, Unit: "ms", Root: root}, root.Value > 0
 }

@@ -111,7 +111,12 @@ func (w *Watched) counts() report.Table {
 	}
 	add := func(part, name string, n uint64, meaning string) {
 		row := []report.Cell{
-			{Text: name}, {Text: fmt.Sprint(n)}, {Text: digits(float64(n) / math.Max(r.Span.Seconds(), 1e-9))}, {Text: meaning},
+			{
+				Text: name,
+			},
+			{Text: fmt.Sprint(n)},
+			{Text: digits(float64(n) / math.Max(r.Span.Seconds(), 1e-9))},
+			{Text: meaning},
 		}
 		if _, absent := r.Lacks(part); absent {
 			row = []report.Cell{{Text: name}, report.Absent(), report.Absent(), {Text: "not measured", Tone: report.Faint}}
@@ -189,7 +194,12 @@ func (w *Watched) longest(whole float64) report.Table {
 			text += fmt.Sprintf(" ← %d more", more)
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			report.Measured(millis(s.Time)), {Text: digits(100 * millis(s.Time) / whole)}, {Text: fmt.Sprint(s.Count)}, {Text: text},
+			report.Measured(
+				millis(s.Time),
+			),
+			{Text: digits(100 * millis(s.Time) / whole)},
+			{Text: fmt.Sprint(s.Count)},
+			{Text: text},
 		})
 	}
 	return t

@@ -150,8 +150,17 @@ func (w *Whole) ways() []way {
 // Answer is the sentence that the reader came for.
 func (w *Whole) Answer() string {
 	all := &w.Machine.All
-	text := fmt.Sprintf("%s of %s map %s onto %s of memory, with %s of page tables", report.Counted(all.Containers, "container"),
-		report.Counted(len(w.Machine.Images), "image"), size(float64(all.Mapped)), size(float64(all.Resident)), size(float64(all.Tables.Bytes())))
+	text := fmt.Sprintf(
+		"%s of %s map %s onto %s of memory, with %s of page tables",
+		report.Counted(all.Containers, "container"),
+		report.Counted(
+			len(w.Machine.Images),
+			"image",
+		),
+		size(float64(all.Mapped)),
+		size(float64(all.Resident)),
+		size(float64(all.Tables.Bytes())),
+	)
 	for _, most := range w.ways() {
 		if !most.already && most.bytes > 0 {
 			return text + fmt.Sprintf(". The largest possible saving is %s, by %s.", size(most.bytes), most.name)

@@ -37,7 +37,13 @@ type CensusDocument struct {
 
 // Document is the census for other programs, and the second one where there is one.
 func (l *Live) Document(host record.Host, later *Live) Document {
-	d := Document{Schema: Schema, Host: host, Containers: l.Containers, Notes: l.Notes, Censuses: []CensusDocument{l.census()}}
+	d := Document{
+		Schema:     Schema,
+		Host:       host,
+		Containers: l.Containers,
+		Notes:      l.Notes,
+		Censuses:   []CensusDocument{l.census()},
+	}
 	if later != nil {
 		d.Censuses = append(d.Censuses, later.census())
 	}

@@ -174,7 +174,11 @@ func (f *FaultCount) count(r *faults.Recording, counts []faults.Count) {
 		}
 	}
 	for _, kind := range slices.Backward(types) {
-		f.Types = slices.Insert(f.Types, 0, TypeCount{Type: kind.String(), User: all.User[kind], Kernel: all.Kernel[kind]})
+		f.Types = slices.Insert(
+			f.Types,
+			0,
+			TypeCount{Type: kind.String(), User: all.User[kind], Kernel: all.Kernel[kind]},
+		)
 	}
 }
 

@@ -82,7 +82,15 @@ func typesTable(f *FaultCount, costs []faults.CostOf) report.Table {
 			took = report.Measured(float64(kind.User) * each / 1e6)
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: kind.Type}, {Text: fmt.Sprint(kind.User)}, share, took, {Text: fmt.Sprint(kind.Kernel)}, same, anywhere,
+			{
+				Text: kind.Type,
+			},
+			{Text: fmt.Sprint(kind.User)},
+			share,
+			took,
+			{Text: fmt.Sprint(kind.Kernel)},
+			same,
+			anywhere,
 		})
 	}
 	return t
@@ -112,7 +120,12 @@ func costTable(costs []faults.CostOf) report.Table {
 	}
 	for _, c := range costs {
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: c.Type.String()}, {Text: c.What}, report.Estimated(c.Nanoseconds, 1), report.Estimated(c.Recorded, 1),
+			{
+				Text: c.Type.String(),
+			},
+			{Text: c.What},
+			report.Estimated(c.Nanoseconds, 1),
+			report.Estimated(c.Recorded, 1),
 		})
 	}
 	return t

@@ -102,7 +102,8 @@ func take(
 
 // Measured reports whether a tare is measuring a container at this moment.
 func Measured(c container.Container) bool {
-	return strings.Contains(c.Cgroup+"/", platform.CgroupParent+"/") || strings.Contains(c.Cgroup, platform.CgroupParent+".slice")
+	return strings.Contains(c.Cgroup+"/", platform.CgroupParent+"/") ||
+		strings.Contains(c.Cgroup, platform.CgroupParent+".slice")
 }
 
 // Answer is the sentence that the reader came for.
@@ -116,8 +117,14 @@ func (l *Live) Answer() string {
 			l.Containers[0].Name, mapped, memory, size(float64(c.Tables.Bytes())))
 	}
 	if len(l.Containers) == 1 {
-		return fmt.Sprintf("%s maps %s onto %s of memory. Two or more of its %s have %s %% of their page-table entries in common.",
-			l.Containers[0].Name, mapped, memory, report.Counted(len(c.Processes), "process"), percentText(float64(c.All.Groupable), float64(w)))
+		return fmt.Sprintf(
+			"%s maps %s onto %s of memory. Two or more of its %s have %s %% of their page-table entries in common.",
+			l.Containers[0].Name,
+			mapped,
+			memory,
+			report.Counted(len(c.Processes), "process"),
+			percentText(float64(c.All.Groupable), float64(w)),
+		)
 	}
 	text := fmt.Sprintf("%s map %s onto %s of memory. Two or more of them have %s %% of the page-table entries in common",
 		report.Counted(len(l.Containers), "container"), mapped, memory, percentText(float64(c.All.Across.Groupable), float64(w)))
@@ -139,8 +146,14 @@ func (l *Live) facts(host string) []string {
 	}
 	return []string{
 		"containers: " + strings.Join(names, ", "),
-		fmt.Sprintf("census: %d entries of %s by %s in %v, at %s",
-			l.Count.All.Entries, report.Counted(len(l.Count.Processes), "process"), l.Backend, rounded(l.Elapsed), taken(l.Taken)),
+		fmt.Sprintf(
+			"census: %d entries of %s by %s in %v, at %s",
+			l.Count.All.Entries,
+			report.Counted(len(l.Count.Processes), "process"),
+			l.Backend,
+			rounded(l.Elapsed),
+			taken(l.Taken),
+		),
 		host,
 	}
 }

@@ -130,8 +130,14 @@ func (r *Recorded) Answer() string {
 	top := slices.MaxFunc(c.Types[:len(types)], func(a, b TypeCount) int { return int(a.User) - int(b.User) })
 	text += fmt.Sprintf(", %s %% of them %s", percentText(float64(top.User), float64(c.User)), top.Type)
 	if len(r.Containers) > 1 && c.All.Faults > 0 {
-		text += fmt.Sprintf(". On the pages of %s %% of them another container faulted too; with pages of files at any address, %s %%",
-			percentText(float64(c.All.Same), float64(c.All.Faults)), percentText(float64(c.All.Anywhere), float64(c.All.Faults)))
+		text += fmt.Sprintf(
+			". On the pages of %s %% of them another container faulted too; with pages of files at any address, %s %%",
+			percentText(
+				float64(c.All.Same),
+				float64(c.All.Faults),
+			),
+			percentText(float64(c.All.Anywhere), float64(c.All.Faults)),
+		)
 	}
 	if took, known := timeOf(c, r.Costs); known {
 		text += fmt.Sprintf(". They took about %s ms: %s %% of one CPU",

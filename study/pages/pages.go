@@ -77,7 +77,14 @@ const (
 )
 
 // types are S1's six, in the order of its table.
-var types = []faults.Type{faults.Read, faults.CopyOnWrite, faults.Shared, faults.Anonymous, faults.Swap, faults.WriteProtect}
+var types = []faults.Type{
+	faults.Read,
+	faults.CopyOnWrite,
+	faults.Shared,
+	faults.Anonymous,
+	faults.Swap,
+	faults.WriteProtect,
+}
 
 // share is a metric that may be nothing, in percent.
 func share(name, doc string) workload.Metric {

@@ -348,8 +348,17 @@ func (p *page) sizes() []report.Part {
 		of := func(name string, scale float64) report.Cell {
 			return report.Estimated(p.Value(c, atMoment(at, name)), scale)
 		}
-		t.Rows = append(t.Rows, append(p.named(c),
-			of(entries, 1), of(mapped, 1./mebibyte), of(resident, 1./mebibyte), of(tables, 1./1024), of(tablesSaved, 1./1024)))
+		t.Rows = append(t.Rows, append(
+			p.named(c),
+			of(
+				entries,
+				1,
+			),
+			of(mapped, 1./mebibyte),
+			of(resident, 1./mebibyte),
+			of(tables, 1./1024),
+			of(tablesSaved, 1./1024),
+		))
 	}
 	return report.Filled(t)
 }
@@ -414,7 +423,10 @@ func byPath(files []census.FileCount) []census.FileCount {
 		paths[i].Frames += f.Frames
 		paths[i].Tally.Add(&f.Tally)
 	}
-	slices.SortStableFunc(paths, func(a, b census.FileCount) int { return cmp.Compare(whole(&b.Tally), whole(&a.Tally)) })
+	slices.SortStableFunc(
+		paths,
+		func(a, b census.FileCount) int { return cmp.Compare(whole(&b.Tally), whole(&a.Tally)) },
+	)
 	return paths
 }
 

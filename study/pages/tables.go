@@ -238,8 +238,20 @@ func filesTable(c *census.Count) (report.Table, bool) {
 		if w == 0 || len(t.Rows) == filesShown {
 			break
 		}
-		t.Rows = append(t.Rows, []report.Cell{{Text: f.Name()}, {Text: strconv.FormatUint(w, 10)}, mib(f.Frames * pagetable.PageSize),
-			percent(f.Tally.Groupable, w), percent(f.Tally.Across.Groupable, w), percent(f.Tally.Across.Exclusive, w)})
+		t.Rows = append(
+			t.Rows,
+			[]report.Cell{
+				{Text: f.Name()},
+				{Text: strconv.FormatUint(w, 10)},
+				mib(f.Frames * pagetable.PageSize),
+				percent(
+					f.Tally.Groupable,
+					w,
+				),
+				percent(f.Tally.Across.Groupable, w),
+				percent(f.Tally.Across.Exclusive, w),
+			},
+		)
 	}
 	return t, len(t.Rows) > 0
 }
@@ -272,8 +284,14 @@ func processesTable(c *census.Count) (report.Table, bool) {
 		p := &c.Processes[i]
 		w := whole(&p.Tally)
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: fmt.Sprintf("%s (%d)", p.Command, p.PID)}, {Text: c.Groups[p.Group].Name}, {Text: strconv.FormatUint(w, 10)},
-			percent(p.Tally.Groupable, w), percent(p.Tally.Across.Groupable, w), percent(p.Tally.Classes.Exclusive, w),
+			{
+				Text: fmt.Sprintf("%s (%d)", p.Command, p.PID),
+			},
+			{Text: c.Groups[p.Group].Name},
+			{Text: strconv.FormatUint(w, 10)},
+			percent(p.Tally.Groupable, w),
+			percent(p.Tally.Across.Groupable, w),
+			percent(p.Tally.Classes.Exclusive, w),
 		})
 	}
 	return t, len(c.Processes) > len(c.Groups)

@@ -116,7 +116,15 @@ func Apply(ctx context.Context, w *Watched, p *Proposal, o ApplyOptions) (*Appli
 			return a, err
 		}
 		t := &trial{
-			Trial: Trial{Action: action, Concerned: all}, watched: w, proposal: p, options: o, recording: recording, random: random,
+			Trial: Trial{
+				Action:    action,
+				Concerned: all,
+			},
+			watched:   w,
+			proposal:  p,
+			options:   o,
+			recording: recording,
+			random:    random,
 		}
 		err = t.run(ctx)
 		a.Trials = append(a.Trials, t.Trial)
@@ -188,7 +196,12 @@ func (t *trial) run(ctx context.Context) (err error) {
 		}
 		t.report("%s: pair %d of %d", t.Kind, pair+1, t.options.Pairs)
 	}
-	t.Judged = judge(t.Windows, fairShare(t.watched.Subjects, t.proposal.Victims, t.proposal.Culprits), t.Concerned, t.options.Seed)
+	t.Judged = judge(
+		t.Windows,
+		fairShare(t.watched.Subjects, t.proposal.Victims, t.proposal.Culprits),
+		t.Concerned,
+		t.options.Seed,
+	)
 	if !t.Kept {
 		return nil
 	}

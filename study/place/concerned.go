@@ -63,7 +63,16 @@ func concerned(subjects []*Subject, victims []int, a Action) ([]Concerned, error
 			changed = changed || s.Behaviour != Idle && len(intersect(s.CPUs, cpus)) > 0
 		}
 		if changed {
-			all = append(all, Concerned{i, s.Container.Name, s.Behaviour == Critical, slices.Contains(victims, i), fairOf(subjects, i)})
+			all = append(
+				all,
+				Concerned{
+					i,
+					s.Container.Name,
+					s.Behaviour == Critical,
+					slices.Contains(victims, i),
+					fairOf(subjects, i),
+				},
+			)
 		}
 	}
 	return all, nil

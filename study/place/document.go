@@ -183,12 +183,31 @@ func NewDocument(w *Watched, p *Proposal, a *Applied, on record.Host) Document {
 func (w *Watched) document(s *Subject) SubjectDocument {
 	e := s.Evidence
 	d := SubjectDocument{
-		Name: s.Container.Name, Engine: string(s.Container.Engine), ID: s.Container.ID, Image: s.Container.Image,
-		Behaviour: s.Behaviour, Because: s.Why, CPUs: list(s.CPUs), Quota: s.Bandwidth.String(), Shares: s.Shares, Fixed: s.Bound,
-		CPUTime: e.Share, Wanted: e.Wanted, Wakeups: e.Wakeups, Unhindered: e.Unhindered, Switches: e.Switches, Voluntary: e.Voluntary,
-		BurstMedianMicros: micros(e.BurstMedian), BurstP99Micros: micros(e.BurstP99), LongShare: e.LongShare,
-		Waits: e.Waits, WaitMedianMicros: micros(e.WaitMedian), WaitP99Micros: micros(e.WaitP99),
-		Behind: map[string]float64{}, Throttled: s.Throttling.share(), ThrottledTime: s.Throttling.time.Seconds(),
+		Name:              s.Container.Name,
+		Engine:            string(s.Container.Engine),
+		ID:                s.Container.ID,
+		Image:             s.Container.Image,
+		Behaviour:         s.Behaviour,
+		Because:           s.Why,
+		CPUs:              list(s.CPUs),
+		Quota:             s.Bandwidth.String(),
+		Shares:            s.Shares,
+		Fixed:             s.Bound,
+		CPUTime:           e.Share,
+		Wanted:            e.Wanted,
+		Wakeups:           e.Wakeups,
+		Unhindered:        e.Unhindered,
+		Switches:          e.Switches,
+		Voluntary:         e.Voluntary,
+		BurstMedianMicros: micros(e.BurstMedian),
+		BurstP99Micros:    micros(e.BurstP99),
+		LongShare:         e.LongShare,
+		Waits:             e.Waits,
+		WaitMedianMicros:  micros(e.WaitMedian),
+		WaitP99Micros:     micros(e.WaitP99),
+		Behind:            map[string]float64{},
+		Throttled:         s.Throttling.share(),
+		ThrottledTime:     s.Throttling.time.Seconds(),
 	}
 	for i, share := range s.Behind {
 		d.Behind[w.who(i)] += share
@@ -223,8 +242,15 @@ func (t Trial) document() TrialDocument {
 	d := TrialDocument{Kind: t.Kind, Kept: t.Kept, Because: t.Why, Windows: []WindowDocument{}, Fair: t.Fair}
 	for _, w := range t.Windows {
 		d.Windows = append(d.Windows, WindowDocument{
-			Pair: w.Pair + 1, With: w.With, Seconds: w.Span.Seconds(), Waits: w.Waits.Count(), WaitP99Micros: micros(w.Waits.Quantile(0.99)),
-			BehindMillis: w.Behind.Seconds() * 1e3, Wakeups: w.Wakeups, Critical: w.Critical, Others: w.Others,
+			Pair:          w.Pair + 1,
+			With:          w.With,
+			Seconds:       w.Span.Seconds(),
+			Waits:         w.Waits.Count(),
+			WaitP99Micros: micros(w.Waits.Quantile(0.99)),
+			BehindMillis:  w.Behind.Seconds() * 1e3,
+			Wakeups:       w.Wakeups,
+			Critical:      w.Critical,
+			Others:        w.Others,
 		})
 	}
 	if t.Why != "" {
@@ -232,7 +258,14 @@ func (t Trial) document() TrialDocument {
 		d.Wait, d.Others = estimate(t.Wait, 1), estimate(t.Others, 1)
 		d.Without, d.With = estimate(t.Without, toMicros), estimate(t.With, toMicros)
 		for _, b := range t.Each {
-			bd := BesideDocument{Name: b.Name, Suffers: b.Suffers, Fair: b.Fair, Without: b.Without, With: b.With, Harm: b.Harm}
+			bd := BesideDocument{
+				Name:    b.Name,
+				Suffers: b.Suffers,
+				Fair:    b.Fair,
+				Without: b.Without,
+				With:    b.With,
+				Harm:    b.Harm,
+			}
 			if b.Answers {
 				bd.Wait = estimate(b.Wait, 1)
 			}
@@ -246,7 +279,14 @@ func estimate(e stats.Estimate, scale float64) *EstimateDocument {
 	if !e.Known() {
 		return nil
 	}
-	return &EstimateDocument{e.Value * scale, e.Interval.Low * scale, e.Interval.High * scale, e.Interval.Level, e.N, e.Method}
+	return &EstimateDocument{
+		e.Value * scale,
+		e.Interval.Low * scale,
+		e.Interval.High * scale,
+		e.Interval.Level,
+		e.N,
+		e.Method,
+	}
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -141,7 +141,12 @@ func divide(subjects []*Subject, victims, culprits []int, cores map[int][]int) (
 	return nil, why
 }
 
-func divideWithin(subjects []*Subject, victims, culprits []int, cores map[int][]int, leave bool) (map[int][]int, string) {
+func divideWithin(
+	subjects []*Subject,
+	victims, culprits []int,
+	cores map[int][]int,
+	leave bool,
+) (map[int][]int, string) {
 	may := func(s *Subject) []int {
 		if leave && s.Bound == "" {
 			return union(s.CPUs, s.Above)
@@ -349,7 +354,13 @@ func (w *Watched) periods(p *Proposal) (Action, bool, error) {
 		}
 		a.Changes = append(a.Changes, Change{i, changes})
 		says = append(says, fmt.Sprintf("%s: %v instead of %v", s.Container.Name, shorter, b))
-		a.Commands = append(a.Commands, permanent(s.Container, changes, fmt.Sprintf("--cpu-period %d --cpu-quota %d", shorter.Period.Microseconds(), shorter.Quota.Microseconds()))...)
+		a.Commands = append(
+			a.Commands,
+			permanent(
+				s.Container,
+				changes,
+				fmt.Sprintf("--cpu-period %d --cpu-quota %d", shorter.Period.Microseconds(), shorter.Quota.Microseconds()),
+			)...)
 	}
 	a.Says = strings.Join(says, "; ")
 	return a, len(a.Changes) > 0, nil

@@ -67,7 +67,8 @@ func answer(w *Watched, p *Proposal, a *Applied) string {
 // elsewhere names a container whose waits are long for another reason.
 func (w *Watched) elsewhere() string {
 	for _, s := range w.Subjects {
-		if e := s.Evidence; s.Behaviour == Critical && e.Waits >= w.Thresholds.FewestWaits && e.WaitP99 > w.Thresholds.Wait {
+		if e := s.Evidence; s.Behaviour == Critical && e.Waits >= w.Thresholds.FewestWaits &&
+			e.WaitP99 > w.Thresholds.Wait {
 			return fmt.Sprintf(" Yet %s waits up to %v (p99), behind %s.", s.Container.Name, kit.Short(e.WaitP99), w.behind(s))
 		}
 	}
@@ -119,9 +120,17 @@ func (w *Watched) banners(p *Proposal) []string {
 	}
 	for _, s := range w.Subjects {
 		if t := s.Throttling; t.time > 0 && s.Behaviour == Critical {
-			banners = append(banners, fmt.Sprintf("throttled: %s exhausted its quota (%v) in %d of %d periods (%s) and waited %v, in the %v watched. "+
-				"A larger quota shortens those waits, which are behind no other program (tare predict quota)",
-				s.Container.Name, s.Bandwidth, t.throttled, t.periods, percent(t.share()), kit.Short(t.time), kit.Short(w.Span)))
+			banners = append(banners, fmt.Sprintf(
+				"throttled: %s exhausted its quota (%v) in %d of %d periods (%s) and waited %v, in the %v watched. "+
+					"A larger quota shortens those waits, which are behind no other program (tare predict quota)",
+				s.Container.Name,
+				s.Bandwidth,
+				t.throttled,
+				t.periods,
+				percent(t.share()),
+				kit.Short(t.time),
+				kit.Short(w.Span),
+			))
 		}
 	}
 	return banners
@@ -132,12 +141,22 @@ func (w *Watched) behaviours() report.Table {
 	t := report.Table{
 		Title: "CPU use and behaviour of the containers",
 		Note:  "A burst is the time on a CPU until the thread blocks. Wake-ups are those of all its threads.",
-		Method: fmt.Sprintf("Latency-critical: %s or more wake-ups per second, bursts up to %v (p50) and %v (p99), and up to %s of its CPUs.\n\n"+
-			"CPU-bound: %s or more of its CPU time in bursts longer than %v (long), and a demand of %s CPUs or more, running or waiting.\n\n"+
-			"Idle: under %s of a CPU, and under %s wake-ups per second.",
-			digits(w.Thresholds.Wakeups), w.Thresholds.BurstMedian, w.Thresholds.BurstP99, percent(w.Thresholds.LowDemand),
-			percent(w.Thresholds.LongShare), w.Thresholds.LongBurst, digits(w.Thresholds.HighDemand),
-			percent(w.Thresholds.IdleShare), digits(w.Thresholds.IdleWakeups)),
+		Method: fmt.Sprintf(
+			"Latency-critical: %s or more wake-ups per second, bursts up to %v (p50) and %v (p99), and up to %s of its CPUs.\n\n"+
+				"CPU-bound: %s or more of its CPU time in bursts longer than %v (long), and a demand of %s CPUs or more, running or waiting.\n\n"+
+				"Idle: under %s of a CPU, and under %s wake-ups per second.",
+			digits(
+				w.Thresholds.Wakeups,
+			),
+			w.Thresholds.BurstMedian,
+			w.Thresholds.BurstP99,
+			percent(w.Thresholds.LowDemand),
+			percent(w.Thresholds.LongShare),
+			w.Thresholds.LongBurst,
+			digits(w.Thresholds.HighDemand),
+			percent(w.Thresholds.IdleShare),
+			digits(w.Thresholds.IdleWakeups),
+		),
 		Columns: []report.Column{
 			{Head: "container"}, {Head: "behaviour"}, {Head: "CPU, %", Number: true}, {Head: "wake-ups/s", Number: true},
 			{Head: "burst p50", Number: true}, {Head: "burst p99", Number: true}, {Head: "long, %", Number: true, Optional: true},
@@ -147,9 +166,19 @@ func (w *Watched) behaviours() report.Table {
 	for _, s := range w.Subjects {
 		e := s.Evidence
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: s.Container.Name}, {Text: string(s.Behaviour)}, {Text: digits(100 * e.Share)}, {Text: digits(e.Wakeups)},
-			{Text: kit.Short(e.BurstMedian).String()}, {Text: kit.Short(e.BurstP99).String()}, {Text: digits(100 * e.LongShare)},
-			{Text: list(s.CPUs)}, {Text: s.Why},
+			{
+				Text: s.Container.Name,
+			},
+			{Text: string(s.Behaviour)},
+			{Text: digits(100 * e.Share)},
+			{Text: digits(e.Wakeups)},
+			{
+				Text: kit.Short(e.BurstMedian).String(),
+			},
+			{Text: kit.Short(e.BurstP99).String()},
+			{Text: digits(100 * e.LongShare)},
+			{Text: list(s.CPUs)},
+			{Text: s.Why},
 		})
 	}
 	return t
@@ -177,7 +206,13 @@ func (w *Watched) waits() report.Table {
 			p99 = report.Absent()
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: s.Container.Name}, {Text: fmt.Sprint(e.Waits)}, {Text: kit.Short(e.WaitMedian).String()}, p99, {Text: w.behind(s)},
+			{
+				Text: s.Container.Name,
+			},
+			{Text: fmt.Sprint(e.Waits)},
+			{Text: kit.Short(e.WaitMedian).String()},
+			p99,
+			{Text: w.behind(s)},
 		})
 	}
 	return t
@@ -273,7 +308,13 @@ func (t Trial) table() report.Table {
 	}
 	pairs := len(t.Windows) / 2
 	table.Rows = [][]report.Cell{
-		{{Text: "p99 of waits, us"}, report.Estimated(t.Without, toMicros), report.Estimated(t.With, toMicros), report.Estimated(t.Wait, 1), verdict},
+		{
+			{Text: "p99 of waits, us"},
+			report.Estimated(t.Without, toMicros),
+			report.Estimated(t.With, toMicros),
+			report.Estimated(t.Wait, 1),
+			verdict,
+		},
 		{{Text: "waits behind CPU-bound containers, ms/s"}, millis(before, pairs), millis(after, pairs), report.Absent(), {}},
 		{
 			{Text: "CPU time of CPU-bound containers, CPUs"}, {Text: digits(t.OthersWithout)}, {Text: digits(t.OthersWith)},

@@ -225,7 +225,10 @@ func target(c container.Container) (bursts.Target, error) {
 }
 
 // describeAll reads what is in force for each container. A note names each that has ended.
-func (m *machine) describeAll(ctx context.Context, containers []container.Container) (subjects []*Subject, notes []string, err error) {
+func (m *machine) describeAll(
+	ctx context.Context,
+	containers []container.Container,
+) (subjects []*Subject, notes []string, err error) {
 	for _, c := range containers {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, context.Cause(ctx)

@@ -33,7 +33,13 @@ const (
 
 // Watch watches running containers for a while, or until ctx ends, which is no
 // error once something was seen. It changes nothing.
-func Watch(ctx context.Context, containers []container.Container, span time.Duration, t Thresholds, notes []string) (*Watched, error) {
+func Watch(
+	ctx context.Context,
+	containers []container.Container,
+	span time.Duration,
+	t Thresholds,
+	notes []string,
+) (*Watched, error) {
 	if span < Shortest {
 		return nil, kit.Usagef("watching for %v: want at least %v", span, Shortest)
 	}

@@ -73,7 +73,10 @@ func (r reading) perTrial(c record.Condition, of func(record.Condition, map[stri
 }
 
 // watchedFigure is a figure's mean over blocks.
-func (r reading) watchedFigure(c record.Condition, of func(record.Condition, map[string]float64) float64) stats.Estimate {
+func (r reading) watchedFigure(
+	c record.Condition,
+	of func(record.Condition, map[string]float64) float64,
+) stats.Estimate {
 	blocks := r.perTrial(c, of)
 	if len(blocks) == 0 {
 		return stats.Absent(r.Report.Level)

@@ -347,8 +347,15 @@ func (r reading) judgeTasks() (claim.Judgement, bool) {
 		claim.Ours("difference", t.more, 1, "points"),
 	)
 	if t.more.Value == t.more.Value {
-		d.Ours = fmt.Sprintf("%s, %s: one process takes %s times bare metal's time, %d take %s times; difference %s points",
-			t.of.Platform, sizeOf(t.spot), report.Said(t.one, 1), t.tasks, report.Said(t.many, 1), report.Said(t.more, 1))
+		d.Ours = fmt.Sprintf(
+			"%s, %s: one process takes %s times bare metal's time, %d take %s times; difference %s points",
+			t.of.Platform,
+			sizeOf(t.spot),
+			report.Said(t.one, 1),
+			t.tasks,
+			report.Said(t.many, 1),
+			report.Said(t.more, 1),
+		)
 	}
 	d.rests("%s cut in %d, %s, %s; S2 had thirty on 16 cores",
 		t.workload, t.tasks, sizeOf(t.spot), report.Counted(t.more.N, "block"))

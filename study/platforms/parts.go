@@ -367,8 +367,14 @@ func (r reading) hostPart() []report.Part {
 	for _, s := range r.of(ofHosts, "") {
 		for _, at := range r.hostCosts(s) {
 			row := []report.Cell{
-				{Text: s.workload + " " + sizeOf(s)}, {Text: cpusText(float64(at.cpus))},
-				report.Measured(s.size / float64(at.cpus)), r.estimatedBlocks(at.vanilla), r.estimatedBlocks(at.pinned), {},
+				{Text: s.workload + " " + sizeOf(s)},
+				{Text: cpusText(float64(at.cpus))},
+				report.Measured(
+					s.size / float64(at.cpus),
+				),
+				r.estimatedBlocks(at.vanilla),
+				r.estimatedBlocks(at.pinned),
+				{},
 			}
 			if at.emulated != "" {
 				row[5] = report.Cell{Text: "emulated", Tone: report.Faint}

@@ -85,7 +85,10 @@ func (r reading) correlationPart() []report.Part {
 		},
 	}
 	for _, c := range found {
-		t.Rows = append(t.Rows, []report.Cell{{Text: c.Name}, report.Estimated(c.Rank, 1), report.Estimated(c.Given, 1)})
+		t.Rows = append(
+			t.Rows,
+			[]report.Cell{{Text: c.Name}, report.Estimated(c.Rank, 1), report.Estimated(c.Given, 1)},
+		)
 	}
 	return []report.Part{t}
 }

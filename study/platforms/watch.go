@@ -106,7 +106,10 @@ func watching(start func(causes.Target, causes.Options) (Watcher, error)) lab.Wa
 }
 
 func begin(
-	ctx context.Context, inst platform.Instance, o causes.Options, start func(causes.Target, causes.Options) (Watcher, error),
+	ctx context.Context,
+	inst platform.Instance,
+	o causes.Options,
+	start func(causes.Target, causes.Options) (Watcher, error),
 ) (stop func(context.Context) (causes.Reading, error), err error) {
 	if far, ok := inst.(platform.Watching); ok {
 		w, err := far.Watch(ctx, o)

@@ -206,7 +206,10 @@ func siblings(run record.Run, base record.Condition) []record.Condition {
 	var all []record.Condition
 	for _, c := range run.Conditions {
 		if c.Setting.CPUs > 0 && c.Workload == base.Workload && c.Platform == base.Platform &&
-			maps.Equal(c.Params, base.Params) && unlimited(c.Setting) == unlimited(base.Setting) && agree(c.Factors, base.Factors) {
+			maps.Equal(
+				c.Params,
+				base.Params,
+			) && unlimited(c.Setting) == unlimited(base.Setting) && agree(c.Factors, base.Factors) {
 			all = append(all, c)
 		}
 	}
@@ -239,12 +242,21 @@ func bandwidthOf(s platform.Setting) quota.Bandwidth {
 }
 
 func predict(r overhead.Reading, base record.Condition, limited []record.Condition, o Options) (Service, error) {
-	s := Service{Name: base.Workload, Base: base, Demand: r.Value(base, service.Demand), Free: r.Value(base, service.P99)}
+	s := Service{
+		Name:   base.Workload,
+		Base:   base,
+		Demand: r.Value(base, service.Demand),
+		Free:   r.Value(base, service.P99),
+	}
 	var err error
 	if s.Offered, err = o.Offered(base); err != nil {
 		return s, err
 	}
-	s.Arrival = quota.Arrival{Rate: s.Offered.Rate, Poisson: s.Offered.Arrival == load.Poisson, Connections: s.Offered.Connections}
+	s.Arrival = quota.Arrival{
+		Rate:        s.Offered.Rate,
+		Poisson:     s.Offered.Arrival == load.Poisson,
+		Connections: s.Offered.Connections,
+	}
 	latencies, err := r.Merged(base, service.Latency)
 	if err != nil {
 		return s, err

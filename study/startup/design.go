@@ -210,7 +210,10 @@ func (o Options) groups(s workload.Subject, platforms []string) (groups []lab.Gr
 	}
 	if o.Knee {
 		search := knee{base(0, 0), firstGuess}
-		groups = append(groups, b.group("knee", platforms, kneeMetrics(), search.run, map[string]string{factorKind: kindKnee}))
+		groups = append(
+			groups,
+			b.group("knee", platforms, kneeMetrics(), search.run, map[string]string{factorKind: kindKnee}),
+		)
 	}
 	one := single{
 		workload: s.Workload, count: singleCount,
@@ -259,7 +262,10 @@ func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp,
 	if b.Watch.Trace != nil {
 		one := one
 		one.trace = b.Watch.Trace
-		groups = append(groups, b.group("trace", platforms, traceMetrics(), one.run, map[string]string{factorKind: kindTrace}))
+		groups = append(
+			groups,
+			b.group("trace", platforms, traceMetrics(), one.run, map[string]string{factorKind: kindTrace}),
+		)
 	}
 	if b.Watch.Sample != nil {
 		looking := func(o observer) lab.Procedure {
@@ -316,7 +322,11 @@ func (b groupBuilder) versus(
 }
 
 func (b groupBuilder) condition(
-	group, on, label string, factors map[string]string, metrics []workload.Metric, baseline bool, procedure lab.Procedure,
+	group, on, label string,
+	factors map[string]string,
+	metrics []workload.Metric,
+	baseline bool,
+	procedure lab.Procedure,
 ) lab.Condition {
 	return lab.Condition{
 		Condition: record.Condition{

@@ -41,7 +41,11 @@ type starter struct {
 // have failed, and says what became of each. It gives none where the context
 // ends before they are due. origin is the first's intended moment, from which
 // the timings count.
-func (s starter) release(ctx context.Context, f *fleet, moments []time.Duration) (timings []timing, origin time.Time, err error) {
+func (s starter) release(
+	ctx context.Context,
+	f *fleet,
+	moments []time.Duration,
+) (timings []timing, origin time.Time, err error) {
 	timings = make([]timing, len(moments))
 	var under sync.WaitGroup
 	// What the collector would do in the midst is done before, or after.
@@ -125,7 +129,14 @@ func (s starter) look(c *container) look {
 
 // start is one start, from its sending to its readiness. answered is called when
 // the platform has answered.
-func (s starter) start(ctx context.Context, c *container, watch look, origin time.Time, intended time.Duration, answered func()) timing {
+func (s starter) start(
+	ctx context.Context,
+	c *container,
+	watch look,
+	origin time.Time,
+	intended time.Duration,
+	answered func(),
+) timing {
 	t := due(intended)
 	fail := func(ctx context.Context, doing string, err error) timing {
 		t.Failed, t.Over = failure(ctx, doing, err), time.Since(origin)

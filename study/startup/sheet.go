@@ -422,7 +422,11 @@ func (p *page) backlogLine(c record.Condition) (report.Series, bool) {
 	for _, s := range backlogOf(timings) {
 		// A staircase: the old number until now, the new one from now.
 		at := s.at.Seconds()
-		line.Points = append(line.Points, report.Point{X: at, Y: float64(before)}, report.Point{X: at, Y: float64(s.waiting)})
+		line.Points = append(
+			line.Points,
+			report.Point{X: at, Y: float64(before)},
+			report.Point{X: at, Y: float64(s.waiting)},
+		)
 		before = s.waiting
 	}
 	return line, true

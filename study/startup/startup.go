@@ -60,9 +60,28 @@ func rampMetrics(service bool) []workload.Metric {
 		m = append(m,
 			workload.Metric{Name: l.name + "-mean", Unit: "us", Better: workload.Lower,
 				Doc: "mean time " + l.doc, Primary: l.name == answer},
-			workload.Metric{Name: l.name + "-p50", Unit: "us", Better: workload.Lower, Quantile: 0.50, Histogram: l.name},
-			workload.Metric{Name: l.name + "-p95", Unit: "us", Better: workload.Lower, Quantile: 0.95, Histogram: l.name, Primary: l.name == answer},
-			workload.Metric{Name: l.name + "-p99", Unit: "us", Better: workload.Lower, Quantile: 0.99, Histogram: l.name},
+			workload.Metric{
+				Name:      l.name + "-p50",
+				Unit:      "us",
+				Better:    workload.Lower,
+				Quantile:  0.50,
+				Histogram: l.name,
+			},
+			workload.Metric{
+				Name:      l.name + "-p95",
+				Unit:      "us",
+				Better:    workload.Lower,
+				Quantile:  0.95,
+				Histogram: l.name,
+				Primary:   l.name == answer,
+			},
+			workload.Metric{
+				Name:      l.name + "-p99",
+				Unit:      "us",
+				Better:    workload.Lower,
+				Quantile:  0.99,
+				Histogram: l.name,
+			},
 			workload.Metric{Name: l.name + "-max", Unit: "us", Better: workload.Lower, Doc: "the largest of a trial"},
 		)
 	}

@@ -103,7 +103,9 @@ const fewestForGrowth = 8
 func growthOf(timings []timing, level float64) stats.Estimate {
 	if len(timings) < fewestForGrowth {
 		return stats.Estimate{
-			Value: math.NaN(), Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level}, N: len(timings),
+			Value:    math.NaN(),
+			Interval: stats.Interval{Low: math.NaN(), High: math.NaN(), Level: level},
+			N:        len(timings),
 			Warnings: []string{fmt.Sprintf("growth of the backlog: need at least %d starts, have %d", fewestForGrowth, len(timings))},
 		}
 	}
@@ -222,8 +224,15 @@ func encodeTimings(timings []timing) ([]byte, error) {
 	}
 	for i, t := range timings {
 		stored[i] = storedTiming{
-			Intended: micros(t.Intended), Sent: micros(t.Sent),
-			Answered: moment(t.Answered), First: moment(t.First), Ready: moment(t.Ready), Failed: t.Failed, Over: moment(t.Over),
+			Intended: micros(t.Intended),
+			Sent:     micros(t.Sent),
+			Answered: moment(
+				t.Answered,
+			),
+			First:  moment(t.First),
+			Ready:  moment(t.Ready),
+			Failed: t.Failed,
+			Over:   moment(t.Over),
 		}
 	}
 	return json.Marshal(stored)
@@ -244,8 +253,15 @@ func decodeTimings(data []byte) ([]timing, error) {
 	}
 	for i, s := range stored {
 		timings[i] = timing{
-			Intended: duration(s.Intended), Sent: duration(s.Sent),
-			Answered: moment(s.Answered), First: moment(s.First), Ready: moment(s.Ready), Failed: s.Failed, Over: moment(s.Over),
+			Intended: duration(s.Intended),
+			Sent:     duration(s.Sent),
+			Answered: moment(
+				s.Answered,
+			),
+			First:  moment(s.First),
+			Ready:  moment(s.Ready),
+			Failed: s.Failed,
+			Over:   moment(s.Over),
 		}
 	}
 	return timings, nil

@@ -48,7 +48,10 @@ type firstInstructions struct {
 // platforms answer a start when the program is executed or about to be.
 const unseenAfter = 5 * time.Second
 
-func (f *firstInstructions) expect(id string, args []string) (await func(ctx context.Context, pid int) (time.Time, error), forget func()) {
+func (f *firstInstructions) expect(
+	id string,
+	args []string,
+) (await func(ctx context.Context, pid int) (time.Time, error), forget func()) {
 	since := clock.Monotonic()
 	byID := f.tracer.Follow(id, args)
 	await = func(ctx context.Context, pid int) (time.Time, error) {

@@ -187,7 +187,11 @@ func (p *page) breakdowns() []report.Part {
 		side.Rows = append(side.Rows, report.Bar{Label: p.where(c), Segments: []report.Segment{
 			segment("kernel", p.Value(c, kernelShare), 1), segment("user", p.Value(c, userShare), 1),
 		}})
-		row := []report.Cell{{Text: workloadOf(c)}, {Text: c.Platform}, report.Estimated(p.Value(c, cpuPerStart), perMilli)}
+		row := []report.Cell{
+			{Text: workloadOf(c)},
+			{Text: c.Platform},
+			report.Estimated(p.Value(c, cpuPerStart), perMilli),
+		}
 		for _, share := range []string{kernelShare, memoryShare, heapShare, bothShare, unassignedShare} {
 			row = append(row, report.Estimated(p.Value(c, share), 1))
 		}

@@ -130,7 +130,8 @@ func (o Options) explains() bool {
 			return false
 		}
 	}
-	return o.Explain && o.Plan.Design == record.DesignRounds && !o.Ladder && o.Baseline == "" && o.Plan.FailAbove == 0 &&
+	return o.Explain && o.Plan.Design == record.DesignRounds && !o.Ladder && o.Baseline == "" &&
+		o.Plan.FailAbove == 0 &&
 		(o.Plan.Budget == 0 || o.Plan.Budget >= shortestExplained)
 }
 

@@ -84,7 +84,10 @@ func attach(path string) (device string, held *os.File, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		c := unix.LoopConfig{Fd: uint32(file.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO}}
+		c := unix.LoopConfig{
+			Fd:   uint32(file.Fd()),
+			Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO},
+		}
 		copy(c.Info.File_name[:], path)
 		err = unix.IoctlLoopConfigure(int(held.Fd()), &c)
 		if err == nil {

@@ -105,8 +105,13 @@ func build(ctx context.Context, o BuildOptions) (Boot, error) {
 	}
 	digest := sha256.Sum256(fmt.Appendf(nil, "%d %s %s %s %s", buildFormat, buildName, kernel.Digest, tools.Digest, sum))
 	b := builder{
-		agent: o.Agent, kernelRoot: kernel.Root, toolsRoot: tools.Root,
-		boot: Boot{Digest: "sha256:" + hex.EncodeToString(digest[:]), Warnings: slices.Concat(kernel.Warnings, tools.Warnings)},
+		agent:      o.Agent,
+		kernelRoot: kernel.Root,
+		toolsRoot:  tools.Root,
+		boot: Boot{
+			Digest:   "sha256:" + hex.EncodeToString(digest[:]),
+			Warnings: slices.Concat(kernel.Warnings, tools.Warnings),
+		},
 	}
 	dir := filepath.Join(o.Dir, buildName+"-"+hex.EncodeToString(digest[:8]))
 	if boot, err := load(dir); err == nil {

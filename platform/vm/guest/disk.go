@@ -164,7 +164,10 @@ func makeExt4(ctx context.Context, path string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, program, append(append([]string{"-q", "-F", "-b", strconv.Itoa(blockSize)}, args...), path)...)
+	cmd := exec.CommandContext(
+		ctx,
+		program,
+		append(append([]string{"-q", "-F", "-b", strconv.Itoa(blockSize)}, args...), path)...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -174,7 +177,10 @@ func makeExt4(ctx context.Context, path string, args ...string) error {
 		}
 		text := strings.TrimSpace(said.String())
 		switch {
-		case strings.Contains(text, "Could not allocate"), strings.Contains(text, "bigger than"), strings.Contains(text, "No free space"), strings.Contains(text, "No space left in ext2"):
+		case strings.Contains(text, "Could not allocate"),
+			strings.Contains(text, "bigger than"),
+			strings.Contains(text, "No free space"),
+			strings.Contains(text, "No space left in ext2"):
 			return &tooSmall{text}
 		case strings.Contains(text, "No space left on device"):
 			return &image.Full{Dir: filepath.Dir(path), Err: fmt.Errorf("mkfs.ext4: %w: %s", err, text)}

@@ -44,7 +44,8 @@ func main() {
 	micros := flags.Int64("work", 0, "")
 	err := flags.Parse(os.Args[1:])
 	work := time.Duration(*micros) * time.Microsecond
-	if err != nil || flags.NArg() > 0 || net.ParseIP(*address) == nil || *port < 1 || *port > 65535 || *micros < 0 || *micros > mostWork.Microseconds() {
+	if err != nil || flags.NArg() > 0 || net.ParseIP(*address) == nil || *port < 1 || *port > 65535 || *micros < 0 ||
+		*micros > mostWork.Microseconds() {
 		fmt.Fprintln(os.Stderr, "usage: thrift-server [--address ADDRESS] --port PORT [--work MICROS], with MICROS of CPU time for each request, 0 to 1000000")
 		os.Exit(2)
 	}

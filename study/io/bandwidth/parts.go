@@ -338,7 +338,12 @@ func (r reading) iterations() []report.Part {
 				continue
 			}
 			t.Rows = append(t.Rows, []report.Cell{
-				{Text: s.text()}, {Text: kernel}, report.Estimated(r.Value(s.base, kernel), giga), report.Estimated(whole, giga),
+				{
+					Text: s.text(),
+				},
+				{Text: kernel},
+				report.Estimated(r.Value(s.base, kernel), giga),
+				report.Estimated(whole, giga),
 				report.Estimated(lost(r.pooled([]spot{s}, spot.contained, kernel+average)), 1),
 			})
 		}

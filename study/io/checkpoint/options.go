@@ -49,10 +49,22 @@ type Host struct {
 // and one between, every factor varied.
 func Default() Options {
 	return Options{
-		Platform:  "docker",
-		Storages:  []platform.Storage{platform.StorageLayer, platform.StorageBind, platform.StorageVolume, platform.StorageTmpfs},
-		Particles: []int64{2_500_000, 1_000_000, 25_000_000}, Ranks: []int{2, 1, 4},
-		APIs: []string{POSIX, MPIIO}, Layouts: slices.Clone(Layouts), Caches: slices.Clone(Caches), Syncs: slices.Clone(Syncs),
+		Platform: "docker",
+		Storages: []platform.Storage{
+			platform.StorageLayer,
+			platform.StorageBind,
+			platform.StorageVolume,
+			platform.StorageTmpfs,
+		},
+		Particles: []int64{2_500_000, 1_000_000, 25_000_000},
+		Ranks:     []int{2, 1, 4},
+		APIs: []string{
+			POSIX,
+			MPIIO,
+		},
+		Layouts: slices.Clone(Layouts),
+		Caches:  slices.Clone(Caches),
+		Syncs:   slices.Clone(Syncs),
 		Fitting: true,
 	}
 }

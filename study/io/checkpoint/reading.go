@@ -44,7 +44,11 @@ func readRun(run record.Run) reading {
 		}
 	}
 	slices.SortStableFunc(r.cells, func(a, b measured) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.particles, b.particles), cmp.Compare(a.ranks, b.ranks))
+		return cmp.Or(
+			cmp.Compare(a.rank(), b.rank()),
+			cmp.Compare(a.particles, b.particles),
+			cmp.Compare(a.ranks, b.ranks),
+		)
 	})
 	return r
 }
@@ -187,7 +191,8 @@ func (r reading) imported() bool { return r.Run.Status == record.Imported }
 // disturbed is whether other programs disturbed every block of a cell.
 func (r reading) disturbed(cells []measured) bool {
 	for _, g := range r.Report.Groups {
-		if g.Blocks == 0 && g.Tainted > 0 && slices.ContainsFunc(cells, func(c measured) bool { return c.Workload == g.Workload }) {
+		if g.Blocks == 0 && g.Tainted > 0 &&
+			slices.ContainsFunc(cells, func(c measured) bool { return c.Workload == g.Workload }) {
 			return true
 		}
 	}
@@ -225,7 +230,10 @@ func (c measured) floorOf(of record.Condition) (record.Condition, bool) {
 
 // floors are a cell's, one a disk.
 func (c measured) floors() []record.Condition {
-	return slices.DeleteFunc(slices.Clone(c.All), func(of record.Condition) bool { return of.Factors[place.FactorFloor] == "" })
+	return slices.DeleteFunc(
+		slices.Clone(c.All),
+		func(of record.Condition) bool { return of.Factors[place.FactorFloor] == "" },
+	)
 }
 
 // contained are a cell's conditions but for the baseline and the floors.

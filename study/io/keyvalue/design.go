@@ -121,7 +121,10 @@ func (o Options) notes() (notes []string) {
 	if set, err := platform.ParseCPUList(o.setting().CPUSet); err == nil && len(set) > 0 {
 		server = set
 	}
-	shared := slices.ContainsFunc(server, func(cpu int) bool { return len(o.Host.Load) == 0 || slices.Contains(o.Host.Load, cpu) })
+	shared := slices.ContainsFunc(
+		server,
+		func(cpu int) bool { return len(o.Host.Load) == 0 || slices.Contains(o.Host.Load, cpu) },
+	)
 	if shared {
 		load := o.Host.Load
 		if len(load) == 0 {
@@ -159,7 +162,12 @@ func (b builder) group(c grid, places []place.Place) lab.Group {
 	}
 	if c.appendOnly != appendNo {
 		for _, p := range places {
-			f := b.condition(c, p, b.disk, map[string]string{"size": strconv.Itoa(c.appended(b.Clients)), "syncs": strconv.Itoa(b.Syncs)})
+			f := b.condition(
+				c,
+				p,
+				b.disk,
+				map[string]string{"size": strconv.Itoa(c.appended(b.Clients)), "syncs": strconv.Itoa(b.Syncs)},
+			)
 			f.Label = floor + " on " + f.Label
 			f.ID = g.Workload + "@" + f.Label
 			f.Factors[place.FactorFloor] = floor
@@ -191,13 +199,19 @@ func (b builder) condition(c grid, p place.Place, w workload.Workload, wanted ma
 			ID: c.group() + "@" + p.Label(), Label: p.Label(), Workload: c.group(), Params: params,
 			Platform: p.Platform, Setting: p.Setting(b.setting()), Factors: factors, Metrics: w.Metrics(params),
 		},
-		Program: w, Source: w.Source(), Limit: max(lab.DefaultTrialLimit, 20*c.takes(b.Options)), Takes: c.takes(b.Options),
+		Program: w,
+		Source:  w.Source(),
+		Limit:   max(lab.DefaultTrialLimit, 20*c.takes(b.Options)),
+		Takes:   c.takes(b.Options),
 	}
 }
 
 // group names a cell by what it does not share with all.
 func (c grid) group() string {
-	levels := []place.Cell{{Factor: factorPayload, Level: strconv.Itoa(c.payload)}, {Factor: factorPipeline, Level: strconv.Itoa(c.pipeline)}}
+	levels := []place.Cell{
+		{Factor: factorPayload, Level: strconv.Itoa(c.payload)},
+		{Factor: factorPipeline, Level: strconv.Itoa(c.pipeline)},
+	}
 	if c.threads > 0 {
 		levels = append(levels, place.Cell{Factor: factorThreads, Level: strconv.Itoa(c.threads)})
 	}

@@ -217,10 +217,18 @@ func (r reading) verdict(host, bridged side) (claim.Verdict, string) {
 	return claim.Decide(
 		claim.When(claim.Every(host.all(flat), bridged.all(grows)), claim.Qualified,
 			network+": on the host's network the loss does not grow with the rate, on the engine's it does"),
-		claim.When(claim.Every(host.all(flat), claim.Any(claim.Is(len(bridged) == 0), bridged.all(flat))), claim.Refuted, flatly),
+		claim.When(
+			claim.Every(host.all(flat), claim.Any(claim.Is(len(bridged) == 0), bridged.all(flat))),
+			claim.Refuted,
+			flatly,
+		),
 		claim.When(claim.Every(host.all(against), claim.Is(host.some(grows) != claim.True)), claim.Refuted,
 			"the loss does not follow the rate: "+host.exception()),
-		claim.When(claim.Every(host.all(grows), claim.Not(host.all(oneCost))), claim.Qualified, r.severalCosts(host, mostly)),
+		claim.When(
+			claim.Every(host.all(grows), claim.Not(host.all(oneCost))),
+			claim.Qualified,
+			r.severalCosts(host, mostly),
+		),
 		claim.When(claim.Every(both, host.some(isUnnamed)), claim.Qualified,
 			"one cost predicts every kind of request; the run does not name its network"),
 		claim.When(claim.Every(both, mostly), claim.Qualified, network+", for most of what a container on the bridge loses"),

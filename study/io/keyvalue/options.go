@@ -46,11 +46,28 @@ type Options struct {
 // and one in which storage matters.
 func Default() Options {
 	return Options{
-		Platforms: []string{"docker"}, Commands: []string{"get", "mset"},
-		Payloads: []int{3, 1000}, Pipelines: []int{1, 10}, Threads: []int{0}, IOThreads: []int{1}, Clients: 512,
-		AppendOnly: []string{appendNo, appendAlways}, Scaled: 40_000, Syncs: 300,
-		Storages: []platform.Storage{platform.StorageLayer, platform.StorageVolume, platform.StorageBind, platform.StorageTmpfs},
-		Networks: []platform.Network{platform.NetworkHost, platform.NetworkBridge, platform.NetworkProxy, platform.NetworkNAT},
+		Platforms:  []string{"docker"},
+		Commands:   []string{"get", "mset"},
+		Payloads:   []int{3, 1000},
+		Pipelines:  []int{1, 10},
+		Threads:    []int{0},
+		IOThreads:  []int{1},
+		Clients:    512,
+		AppendOnly: []string{appendNo, appendAlways},
+		Scaled:     40_000,
+		Syncs:      300,
+		Storages: []platform.Storage{
+			platform.StorageLayer,
+			platform.StorageVolume,
+			platform.StorageBind,
+			platform.StorageTmpfs,
+		},
+		Networks: []platform.Network{
+			platform.NetworkHost,
+			platform.NetworkBridge,
+			platform.NetworkProxy,
+			platform.NetworkNAT,
+		},
 	}
 }
 

@@ -58,7 +58,10 @@ func (r reading) persistence() []report.Part {
 			} else {
 				row = append(row, report.Absent())
 			}
-			t.Rows = append(t.Rows, append(row, report.Estimated(r.Ratio(r.PerBlock(f, floorSyncs), r.PerBlock(p, c.metric)), 1)))
+			t.Rows = append(
+				t.Rows,
+				append(row, report.Estimated(r.Ratio(r.PerBlock(f, floorSyncs), r.PerBlock(p, c.metric)), 1)),
+			)
 		}
 		parts = append(parts, t)
 	}

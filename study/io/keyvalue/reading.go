@@ -257,7 +257,10 @@ func (r reading) ordered(wanted func(cell) bool) []cell {
 			all = append(all, c)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b cell) int { return cmp.Compare(r.rate(a, a.base).Value, r.rate(b, b.base).Value) })
+	slices.SortStableFunc(
+		all,
+		func(a, b cell) int { return cmp.Compare(r.rate(a, a.base).Value, r.rate(b, b.base).Value) },
+	)
 	return all
 }
 

@@ -62,7 +62,12 @@ func (r reading) separate(engine string) []separation {
 }
 
 func (r reading) separation(c cell, engine string) (separation, bool) {
-	s := separation{cell: c, rate: r.rate(c, c.base), storage: map[string]stats.Estimate{}, more: map[string]stats.Estimate{}}
+	s := separation{
+		cell:    c,
+		rate:    r.rate(c, c.base),
+		storage: map[string]stats.Estimate{},
+		more:    map[string]stats.Estimate{},
+	}
 	at := func(storage, network string) blocks {
 		condition, ok := c.at(spot{engine, storage, network})
 		if !ok {
@@ -73,7 +78,8 @@ func (r reading) separation(c cell, engine string) (separation, bool) {
 	var storages []string
 	for _, p := range c.places {
 		of := spotOf(p)
-		if of.engine == engine && len(at(of.storage, onHost)) > 0 && len(at(of.storage, onBridge)) > 0 && !slices.Contains(storages, of.storage) {
+		if of.engine == engine && len(at(of.storage, onHost)) > 0 && len(at(of.storage, onBridge)) > 0 &&
+			!slices.Contains(storages, of.storage) {
 			storages = append(storages, of.storage)
 		}
 	}

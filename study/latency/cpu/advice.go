@@ -38,7 +38,8 @@ func (r reading) sharesNotQuota() []advise.Advice {
 		worst, ok := r.lowest(g)
 		tail := r.Row(worst, service.P99).Ratio
 		contained := r.Row(shares[0].conditions[1], service.P99).Ratio
-		if !ok || !tail.Known() || tail.Interval.Low < 2 || !contained.Known() || contained.Interval.High > tail.Interval.Low {
+		if !ok || !tail.Known() || tail.Interval.Low < 2 || !contained.Known() ||
+			contained.Interval.High > tail.Interval.Low {
 			continue
 		}
 		a := advise.Advice{

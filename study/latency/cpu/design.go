@@ -88,7 +88,8 @@ func Design(o Options) (lab.Design, error) {
 	if err := o.check(); err != nil {
 		return d, err
 	}
-	if len(o.Quotas) == 0 && slices.ContainsFunc(o.Experiments, func(e string) bool { return e == Quota || e == Open || e == Burst }) {
+	if len(o.Quotas) == 0 &&
+		slices.ContainsFunc(o.Experiments, func(e string) bool { return e == Quota || e == Open || e == Burst }) {
 		return d, kit.Usagef("--quota max: a service is always measured without a quota: name another to compare with it")
 	}
 	if _, err := o.Host.FindFor(o.Platform, o.Base); err != nil {
@@ -289,7 +290,10 @@ func (b builder) shares() lab.Group {
 	g.Conditions = append(g.Conditions, b.condition("bare", "bare", b.Base, nil, true, b.trial().Run, metrics(false)))
 	s := b.Base
 	s.CPUShares = 512 // a weight of its own: the default would set nothing
-	g.Conditions = append(g.Conditions, b.condition(b.Platform, b.Platform+" shares", s, nil, false, b.trial().Run, metrics(false)))
+	g.Conditions = append(
+		g.Conditions,
+		b.condition(b.Platform, b.Platform+" shares", s, nil, false, b.trial().Run, metrics(false)),
+	)
 	return g
 }
 
@@ -304,7 +308,10 @@ func (b builder) sweep() lab.Group {
 		levels = append(levels, granted{quota: w.Quota, period: w.Period})
 	}
 	for i, l := range levels {
-		g.Conditions = append(g.Conditions, b.condition(b.Platform, l.label(), l.set(b.Base), l.factors(), i == 0, b.trial().Run, metrics(false)))
+		g.Conditions = append(
+			g.Conditions,
+			b.condition(b.Platform, l.label(), l.set(b.Base), l.factors(), i == 0, b.trial().Run, metrics(false)),
+		)
 	}
 	return g
 }
@@ -330,11 +337,18 @@ func (b builder) burst() (lab.Group, string) {
 	levels := []granted{{}}
 	for _, q := range b.further() {
 		if q < b.Periods[0] {
-			levels = append(levels, granted{quota: q, period: b.Periods[0]}, granted{quota: q, period: b.Periods[0], burst: q})
+			levels = append(
+				levels,
+				granted{quota: q, period: b.Periods[0]},
+				granted{quota: q, period: b.Periods[0], burst: q},
+			)
 		}
 	}
 	for i, l := range levels {
-		g.Conditions = append(g.Conditions, b.condition(on, l.label(), l.set(b.Base), l.factors(), i == 0, b.trial().Run, metrics(false)))
+		g.Conditions = append(
+			g.Conditions,
+			b.condition(on, l.label(), l.set(b.Base), l.factors(), i == 0, b.trial().Run, metrics(false)),
+		)
 	}
 	return g, ""
 }
@@ -365,8 +379,20 @@ func (b builder) neighbour() lab.Group {
 	for _, q := range b.Neighbours {
 		own, rest := granted{quota: q, period: b.Periods[0]}, granted{quota: b.Periods[0] - q, period: b.Periods[0]}
 		add(own.label()+" alone", own.set(b.Base), factors(byQuota, besideNothing, own), b.trial().Run, metrics(false))
-		add(own.label()+" shared", own.set(b.Base), factors(byQuota, besideMatrix, own), beside(byQuota, rest.set(b.Base)), metrics(true))
-		add(own.label()+" matrix alone", rest.set(b.Base), factors(byQuota, aloneMatrix, own), alone(rest.set(b.Base)), matrixMetrics())
+		add(
+			own.label()+" shared",
+			own.set(b.Base),
+			factors(byQuota, besideMatrix, own),
+			beside(byQuota, rest.set(b.Base)),
+			metrics(true),
+		)
+		add(
+			own.label()+" matrix alone",
+			rest.set(b.Base),
+			factors(byQuota, aloneMatrix, own),
+			alone(rest.set(b.Base)),
+			matrixMetrics(),
+		)
 	}
 	return g
 }

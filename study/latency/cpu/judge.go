@@ -76,8 +76,17 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", median.N)
 		return j, true
 	}
-	j.Ours = fmt.Sprintf("%s on bare metal: median %s us, p99 %s us; container: median %s us longer, p99 %s us longer", nameShort(g.name),
-		report.Said(r.Value(bare, service.P50), 1), report.Said(r.Value(bare, service.P99), 1), report.Said(median, 1), report.Said(tail, 1))
+	j.Ours = fmt.Sprintf(
+		"%s on bare metal: median %s us, p99 %s us; container: median %s us longer, p99 %s us longer",
+		nameShort(g.name),
+		report.Said(
+			r.Value(bare, service.P50),
+			1,
+		),
+		report.Said(r.Value(bare, service.P99), 1),
+		report.Said(median, 1),
+		report.Said(tail, 1),
+	)
 	small, most := claim.Threshold(id, "smallest effect")/100, claim.Threshold(id, "overhead")/100
 	j.Rests = fmt.Sprintf("%d blocks: the median's difference is %s %% of bare metal's median, and the p99's exceeds it by %s us", median.N,
 		report.Said(median, 100/nativeMedian), report.Said(beyond, 1))

@@ -43,8 +43,16 @@ func Answer(run record.Run) string {
 		if subject == named {
 			subject = "It"
 		}
-		sentences = append(sentences, fmt.Sprintf("%s uses %s %% of its core without a quota; under a quota of %s its p99 is %s ms.", subject,
-			report.Said(r.Value(g.base, service.Share), 1), worst.Label, report.Said(r.Value(worst, service.P99), 1e-3)))
+		sentences = append(sentences, fmt.Sprintf(
+			"%s uses %s %% of its core without a quota; under a quota of %s its p99 is %s ms.",
+			subject,
+			report.Said(
+				r.Value(g.base, service.Share),
+				1,
+			),
+			worst.Label,
+			report.Said(r.Value(worst, service.P99), 1e-3),
+		))
 		break
 	}
 	if len(sentences) == 0 {
@@ -231,9 +239,18 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 			product = report.Estimated(p.products(c), 1e-6)
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: c.Label}, p.cell(c, service.Mean), p.cell(c, service.P50), p.cell(c, service.P99), p.cell(c, service.P999),
-			p.cell(c, service.Stalled), product,
-			p.cell(c, service.ThrottledShare), p.cell(c, service.ThrottledTime), p.cell(c, service.Share),
+			{
+				Text: c.Label,
+			},
+			p.cell(c, service.Mean),
+			p.cell(c, service.P50),
+			p.cell(c, service.P99),
+			p.cell(c, service.P999),
+			p.cell(c, service.Stalled),
+			product,
+			p.cell(c, service.ThrottledShare),
+			p.cell(c, service.ThrottledTime),
+			p.cell(c, service.Share),
 		})
 	}
 	row(g.base)
@@ -314,7 +331,10 @@ func (p page) bursts() []report.Part {
 					for _, m := range []string{service.P99, service.P999, service.Stalled} {
 						row = append(row, p.cell(b, m))
 					}
-					row = append(row, report.Estimated(p.Ratio(p.PerBlock(c, service.P99), p.PerBlock(b, service.P99)), 1))
+					row = append(
+						row,
+						report.Estimated(p.Ratio(p.PerBlock(c, service.P99), p.PerBlock(b, service.P99)), 1),
+					)
 					saved = true
 					break
 				}
@@ -395,8 +415,16 @@ func (p page) cores() []report.Part {
 		if !ok || !also {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s, %s: %s interrupts per second. The core was busy for %s %% of the time; the service used %s %%.",
-			nameShort(c.Workload), c.Label, report.Said(irq, 1), report.Said(busy, 1), report.Said(p.Value(c, service.Share), 1)))
+		lines = append(lines, fmt.Sprintf(
+			"%s, %s: %s interrupts per second. The core was busy for %s %% of the time; the service used %s %%.",
+			nameShort(
+				c.Workload,
+			),
+			c.Label,
+			report.Said(irq, 1),
+			report.Said(busy, 1),
+			report.Said(p.Value(c, service.Share), 1),
+		))
 	}
 	if len(lines) == 0 {
 		return nil

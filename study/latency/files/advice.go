@@ -81,9 +81,21 @@ func (r reading) fewLayers() (advise.Advice, bool) {
 		return advise.Advice{}, false
 	}
 	a := advise.Advice{
-		Rule: "few-layers", Source: "S4", Set: "put each directory into one layer only; flatten an image with many layers (docker export, docker import)",
-		For: "programs that walk directories of the image", Unless: "images share layers with others",
-		Evidence: []advise.Evidence{kit.Evidence(r.Run, fmt.Sprintf("walk over a tree in %s, against one layer", report.Counted(layers(most), "layer")), "times", ratio, one, most)},
+		Rule:   "few-layers",
+		Source: "S4",
+		Set:    "put each directory into one layer only; flatten an image with many layers (docker export, docker import)",
+		For:    "programs that walk directories of the image",
+		Unless: "images share layers with others",
+		Evidence: []advise.Evidence{
+			kit.Evidence(
+				r.Run,
+				fmt.Sprintf("walk over a tree in %s, against one layer", report.Counted(layers(most), "layer")),
+				"times",
+				ratio,
+				one,
+				most,
+			),
+		},
 	}
 	if flat := r.byLayers(Walk, true); len(flat) > 0 {
 		of := flat[len(flat)-1]

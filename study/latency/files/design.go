@@ -104,7 +104,13 @@ func (b *builder) group(experiment string) lab.Group {
 			}
 		}
 		if b.bare {
-			add(b.condition(experiment, place{metal: true}, trial{data: image.FilesData, program: b.writes(), keep: b.keepWrites}))
+			add(
+				b.condition(
+					experiment,
+					place{metal: true},
+					trial{data: image.FilesData, program: b.writes(), keep: b.keepWrites},
+				),
+			)
 		}
 	case Open:
 		opens := trial{data: image.FilesShelf, program: b.opens(), keep: keepOpens}
@@ -218,8 +224,16 @@ func (b *builder) condition(experiment string, p place, t trial) lab.Condition {
 	group, label := "files["+experiment+"]", p.label(b.Platform)
 	return lab.Condition{
 		Condition: record.Condition{
-			ID: group + "@" + label, Label: label, Workload: group, Params: b.params, Platform: on,
-			Setting: platform.Setting{Storage: p.storage}, Factors: factors, Metrics: b.metrics(experiment, p.flattened),
+			ID:       group + "@" + label,
+			Label:    label,
+			Workload: group,
+			Params:   b.params,
+			Platform: on,
+			Setting: platform.Setting{
+				Storage: p.storage,
+			},
+			Factors: factors,
+			Metrics: b.metrics(experiment, p.flattened),
 		},
 		Program: b.program, Source: source, Procedure: t.run, Limit: b.limit(experiment), Takes: trialTime(factors),
 	}

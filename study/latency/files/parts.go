@@ -112,7 +112,11 @@ func (r reading) writes() []report.Part {
 		for _, c := range conditions {
 			storage := platform.Storage(c.Factors[factorStorage])
 			t.Columns = append(t.Columns, report.Column{
-				Head: placeText(c), Number: true, Optional: storage != platform.StorageBind && storage != platform.StorageLayer,
+				Head: placeText(
+					c,
+				),
+				Number:   true,
+				Optional: storage != platform.StorageBind && storage != platform.StorageLayer,
 			})
 		}
 		bind, layer, paired := r.pair(Write)
@@ -126,8 +130,14 @@ func (r reading) writes() []report.Part {
 				cells = append(cells, report.Estimated(r.Value(c, metric), perMicro))
 			}
 			if paired {
-				cells = append(cells,
-					report.Estimated(r.against(bind, layer, metric), 1), report.Estimated(r.Row(layer, metric+p99).Ratio, 1))
+				cells = append(
+					cells,
+					report.Estimated(
+						r.against(bind, layer, metric),
+						1,
+					),
+					report.Estimated(r.Row(layer, metric+p99).Ratio, 1),
+				)
 			}
 			t.Rows = append(t.Rows, cells)
 		}
@@ -168,9 +178,18 @@ func (r reading) opens() []report.Part {
 		Method: "One file of the image is opened for reading, again and again; the value is the mean of the middle half. " +
 			"Openings for writing are of a file that is copied up already. A new file is created and closed.",
 		Columns: []report.Column{
-			{Head: "storage"}, {Head: "for reading", Number: true}, {Head: "ratio", Number: true},
-			{Head: "mean", Number: true, Optional: true}, {Head: "p99", Number: true, Optional: true}, {Head: "first", Number: true},
-			{Head: "for writing", Number: true, Optional: true}, {Head: "new file", Number: true},
+			{Head: "storage"},
+			{Head: "for reading", Number: true},
+			{Head: "ratio", Number: true},
+			{
+				Head:     "mean",
+				Number:   true,
+				Optional: true,
+			},
+			{Head: "p99", Number: true, Optional: true},
+			{Head: "first", Number: true},
+			{Head: "for writing", Number: true, Optional: true},
+			{Head: "new file", Number: true},
 		},
 	}
 	for _, c := range conditions {
@@ -219,8 +238,14 @@ func (r reading) copyUps() []report.Part {
 		// The opening itself takes as long as that of a copied file.
 		speed := float64(size.Bytes) / (first.Value - second.Value) * 1e3
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: bytesText(size.Bytes)}, report.Estimated(first, perMicro), report.Estimated(there, perMicro),
-			report.Measured(speed), report.Estimated(r.Value(layer, firstWrite+"-"+name), perMicro), report.Estimated(second, perMicro),
+			{Text: bytesText(size.Bytes)},
+			report.Estimated(first, perMicro),
+			report.Estimated(there, perMicro),
+			report.Measured(
+				speed,
+			),
+			report.Estimated(r.Value(layer, firstWrite+"-"+name), perMicro),
+			report.Estimated(second, perMicro),
 		})
 		at := float64(size.Bytes) / (1 << 10)
 		chart.X.Ticks = append(chart.X.Ticks, at)
@@ -278,7 +303,10 @@ func (r reading) walks() []report.Part {
 		fit := report.Series{Name: "fitted", Group: "layers", Dashed: true}
 		for _, c := range []record.Condition{one, walks[len(walks)-1]} {
 			at := float64(layers(c))
-			fit.Points = append(fit.Points, report.Point{X: at, Y: (line.Intercept.Value + at*line.Slope.Value) * perMilli})
+			fit.Points = append(
+				fit.Points,
+				report.Point{X: at, Y: (line.Intercept.Value + at*line.Slope.Value) * perMilli},
+			)
 		}
 		chart.Series = append(chart.Series, fit)
 		chart.Note = fmt.Sprintf("Each layer adds %s ms.", report.Said(line.Slope, perMilli))

@@ -235,8 +235,14 @@ func (o Options) group(loader workload.Loader, on platform.Platform, of group) (
 		t := trial{way: w, client: o.Client, loader: loader, loads: loads, least: slices.Min(o.Sizes)}
 		g.Conditions = append(g.Conditions, lab.Condition{
 			Condition: record.Condition{
-				ID: g.Workload + "@" + w.path, Label: w.label(), Workload: g.Workload, Params: params,
-				Platform: engine, Setting: setting.Normal(), Baseline: w.path == Host, Metrics: service.LoadMetrics(loads),
+				ID:       g.Workload + "@" + w.path,
+				Label:    w.label(),
+				Workload: g.Workload,
+				Params:   params,
+				Platform: engine,
+				Setting:  setting.Normal(),
+				Baseline: w.path == Host,
+				Metrics:  service.LoadMetrics(loads),
 				Factors: map[string]string{
 					factorExperiment: Experiment, factorPath: w.path, factorDirection: of.direction,
 					factorConnection: of.connection, factorClient: of.place,

@@ -71,7 +71,12 @@ func (r *Running) AwaitReady(ctx context.Context, w workload.Readier) error {
 	go func() {
 		defer close(watched)
 		if exit, err := r.Instance.Wait(serving); err == nil {
-			cancel(&workload.Ended{Exit: workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1}, Service: true})
+			cancel(
+				&workload.Ended{
+					Exit:    workload.Exit{Code: exit.Code, OOMKilled: exit.OOMKilled, Elapsed: exit.Elapsed, CPU: -1},
+					Service: true,
+				},
+			)
 		}
 	}()
 	err := w.Ready(serving, r)

@@ -228,7 +228,8 @@ func (t Trial) inOrder(seed uint64) []Load {
 	}
 	loads := slices.Clone(t.Loads)
 	// The second word only separates this use of the seed from the load's own.
-	rand.New(rand.NewPCG(seed, 0x6c6f616473)).Shuffle(len(loads), func(i, j int) { loads[i], loads[j] = loads[j], loads[i] })
+	rand.New(rand.NewPCG(seed, 0x6c6f616473)).
+		Shuffle(len(loads), func(i, j int) { loads[i], loads[j] = loads[j], loads[i] })
 	return loads
 }
 
