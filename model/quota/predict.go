@@ -230,9 +230,7 @@ func (s *sums) figures(latency histogram) figures {
 	n := float64(s.requests)
 	f := figures{
 		s.latency / n / float64(time.Microsecond),
-		float64(
-			latency.ValueAtQuantile(50),
-		),
+		float64(latency.ValueAtQuantile(50)),
 		float64(latency.ValueAtQuantile(99)),
 		float64(latency.ValueAtQuantile(99.9)),
 		1e6 * float64(s.stalled) / n,
