@@ -98,10 +98,7 @@ func Requirements() string {
 			"| %s | %s | %s | %s | %s | %s | %s |\n",
 			r.commands,
 			r.linux,
-			yes(
-				r.btf,
-				"yes",
-			),
+			yes(r.btf, "yes"),
 			yes(r.groups, "version 1 or 2"),
 			yes(r.root, "root"),
 			strings.TrimPrefix(yes(r.swap, "; swap")+"; "+r.besides, "; "),

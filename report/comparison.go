@@ -204,10 +204,7 @@ func comparisonTable(rows []overhead.ComparisonRow, c overhead.Comparison) Table
 		Columns: []Column{
 			{Head: "condition"},
 			{Head: "old", Number: true},
-			{
-				Head:   "new",
-				Number: true,
-			},
+			{Head: "new", Number: true},
 			{Head: "change", Number: true},
 			{Head: levelText(c.Level), Number: true},
 			{Head: "with drift", Number: true},

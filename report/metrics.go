@@ -255,9 +255,7 @@ func newMetricPage(t metricTable) metricPage {
 	col := newColumn(m)
 	f := newForest(m, t.smallest)
 	p := metricPage{
-		Name: title(
-			m,
-		),
+		Name:      title(m),
 		Exported:  exportedName(m),
 		Direction: direction(m),
 		Unit:      clean(col.unit),
@@ -293,9 +291,7 @@ func newMetricRowPage(cells []Cell, r overhead.Row, f forest) metricRowPage {
 		Value:    typeset(cells[1].Text),
 		Overhead: typeset(cells[2].Text),
 		Interval: typeset(cells[3].Text),
-		Verdict: typeset(
-			cells[4].Text,
-		),
+		Verdict:  typeset(cells[4].Text),
 		Decides:  typeset(cells[4].Detail),
 		Class:    verdictClass(r.Verdict),
 		Drawing:  f.row(r),

@@ -83,10 +83,7 @@ func newPage(s Sheet) page {
 	answer := orElse(clean(s.Answer), clean(s.Title))
 	title := clean(s.Title)
 	p := page{
-		Title: orElse(
-			title,
-			answer,
-		),
+		Title:     orElse(title, answer),
 		Answer:    typeset(answer),
 		Together:  typeset(clean(s.Together)),
 		Long:      len(answer) > 150,

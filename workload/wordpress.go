@@ -92,11 +92,7 @@ func (wordpress) Program(p Params) (Program, error) {
 	}
 	port := p.portOr(image.WordPressPort)
 	return Program{
-		Args: image.WordPressCommand(
-			int(plan.workers),
-			p.listenAddress(),
-			port,
-		),
+		Args:    image.WordPressCommand(int(plan.workers), p.listenAddress(), port),
 		Ports:   []int{port},
 		Data:    []string{image.WordPressData},
 		Service: true,
@@ -162,9 +158,7 @@ func isStatus(err error, status int) bool {
 func wordpressTarget(t Trial) load.HTTP {
 	request := load.HTTPRequest{Path: "/", Check: checkFrontPage}
 	return load.HTTP{
-		Address: t.Address(
-			t.Params().portOr(image.WordPressPort),
-		),
+		Address:        t.Address(t.Params().portOr(image.WordPressPort)),
 		Host:           image.WordPressHost,
 		NewConnections: true,
 		Status:         http.StatusOK,

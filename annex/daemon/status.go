@@ -306,9 +306,7 @@ func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
 		now, clock := d.now(), time.Now()
 		for _, one := range why.Decisions {
 			told := control.Decision{
-				At: clock.Add(
-					-now.Since(one.First),
-				),
+				At:      clock.Add(-now.Since(one.First)),
 				Op:      one.Op.String(),
 				Why:     one.Why,
 				Detail:  one.Says,

@@ -114,12 +114,10 @@ func (m *managed) planNow() {
 	mem := w.memory
 	m.Manager.Memory(
 		annex.Memory{
-			At:    w.now,
-			Limit: int64(mem.limit) * annex.PageSize,
-			Free:  int64(max(mem.free(), 0)) * annex.PageSize,
-			SwapSize: int64(
-				len(mem.places),
-			) * annex.PageSize,
+			At:       w.now,
+			Limit:    int64(mem.limit) * annex.PageSize,
+			Free:     int64(max(mem.free(), 0)) * annex.PageSize,
+			SwapSize: int64(len(mem.places)) * annex.PageSize,
 			SwapFree: int64(len(mem.places)-mem.taken) * annex.PageSize,
 			Pool:     int64(mem.pool()) * annex.PageSize,
 		},

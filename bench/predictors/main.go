@@ -145,12 +145,9 @@ func managed(memory int64, without predict.Kind) *data.Manager {
 	low := memory / 16 / annex.PageSize * annex.PageSize
 	pages := int(low / annex.PageSize)
 	p := data.Policy{Headroom: data.Headroom{Low: low}, Flow: data.Flow{
-		MostLeaving: min(
-			2048,
-			max(pages, 1),
-		),
-		MostComing: min(8192, max(2*pages, 1)),
-		Piece:      min(512, max(pages/4, 1)),
+		MostLeaving: min(2048, max(pages, 1)),
+		MostComing:  min(8192, max(2*pages, 1)),
+		Piece:       min(512, max(pages/4, 1)),
 	}}
 	p.Predictor = func() data.Predictor { return &partial{predict.New(predict.Options{}), without} }
 	if without == predict.Followers {

@@ -158,11 +158,7 @@ func (p *place) generators(ctx context.Context, pairs int, seed int64) (found re
 		}
 	}
 	found.Figures = []figure{
-		figure{
-			Workload: "redis",
-			Metric:   generatorMetric,
-			Kind:     kindRatio,
-		}.of(
+		figure{Workload: "redis", Metric: generatorMetric, Kind: kindRatio}.of(
 			stats.PairedRatio(seconds[0], seconds[1], level, seed),
 		),
 	}

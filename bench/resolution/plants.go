@@ -233,13 +233,7 @@ func (p *place) planting(ctx context.Context, d dose, seed int64) ([]string, res
 	}
 	found.Figures = append(
 		found.Figures,
-		figure{
-			Workload: "redis",
-			Metric:   plantedCPU,
-			Kind:     kindTruth,
-		}.of(
-			cpu,
-		),
+		figure{Workload: "redis", Metric: plantedCPU, Kind: kindTruth}.of(cpu),
 		figure{Workload: "redis", Metric: plantedCommand, Kind: kindTruth}.of(rate),
 	)
 	return []string{run.ID}, found, nil

@@ -126,14 +126,9 @@ func judgeRedis(lines []line) []target {
 		all = append(all, target{
 			name:   "1. redis, 2 min, " + metric,
 			wanted: fmt.Sprintf("half-width at most %.2g %% in nine of ten", most),
-			found: fmt.Sprintf(
-				"%d of %d; %s",
-				within,
-				len(lines),
-				spread(widths),
-			),
-			n:     len(lines),
-			state: state(len(lines), runs, len(lines)-within <= mostAt(len(lines))),
+			found:  fmt.Sprintf("%d of %d; %s", within, len(lines), spread(widths)),
+			n:      len(lines),
+			state:  state(len(lines), runs, len(lines)-within <= mostAt(len(lines))),
 		})
 	}
 	var named, whole, divided int
@@ -242,14 +237,9 @@ func judgeDesigns(lines []line) []target {
 		all = append(all, target{
 			name:   "3. rounds against blocks, " + of.workload,
 			wanted: fmt.Sprintf("half-width at most %.2g of that by blocks", of.most),
-			found: fmt.Sprintf(
-				"%.2f: %.2f %% to %.2f %%",
-				ratio,
-				math.Exp(mean(rounds)),
-				math.Exp(mean(blocks)),
-			),
-			n:     n,
-			state: state(n, 2, ratio <= of.most),
+			found:  fmt.Sprintf("%.2f: %.2f %% to %.2f %%", ratio, math.Exp(mean(rounds)), math.Exp(mean(blocks))),
+			n:      n,
+			state:  state(n, 2, ratio <= of.most),
 		})
 	}
 	return all

@@ -170,9 +170,7 @@ func (s *simulation) warmUp(errOut io.Writer, mix synthetic.Mix) (time.Duration,
 	if s.warm > 0 && s.warm >= lasts {
 		return 0, command.UsageError(
 			"--warm %s: the %s lasts %s, and nothing would be left to count: want less, as --warm %s",
-			config.FormatDuration(
-				s.warm,
-			),
+			config.FormatDuration(s.warm),
 			what,
 			config.FormatDuration(roundedDown(lasts)),
 			config.FormatDuration(roundedDown(warm)),
@@ -355,9 +353,7 @@ func reportTable(out io.Writer, reports []*simulate.Report) error {
 			w,
 			"%s\t%v\t%v\t%v\t%v\t%v\t%v\t%v\t%d\t%s\t%s\t%s\t%d\t\n",
 			r.Policy,
-			rounded(
-				r.Critical.P50,
-			),
+			rounded(r.Critical.P50),
 			rounded(r.Critical.P99),
 			rounded(r.Critical.P999),
 			rounded(r.Bursts.P50),

@@ -189,9 +189,7 @@ func (c *classChange) setOne(t threadOf, listed bool) error {
 		return nil
 	}
 	wanted := unix.SchedAttr{
-		Size: uint32(
-			unsafe.Sizeof(unix.SchedAttr{}),
-		),
+		Size:     uint32(unsafe.Sizeof(unix.SchedAttr{})),
 		Policy:   policies[c.class.Policy],
 		Priority: uint32(c.class.Priority),
 		Nice:     attr.Nice, // of no account to a real-time class

@@ -363,9 +363,7 @@ func (p *oci) ask(ctx context.Context, dir string) (string, error) {
 		Process: &specs.Process{Args: []string{"/not-there"}, Cwd: "/", Env: []string{"PATH=/"}},
 		Mounts:  ocispec.Mounts()[:1],
 		Linux: &specs.Linux{Namespaces: []specs.LinuxNamespace{
-			{
-				Type: specs.PIDNamespace,
-			},
+			{Type: specs.PIDNamespace},
 			{Type: specs.MountNamespace},
 			{Type: specs.IPCNamespace},
 			{Type: specs.UTSNamespace},

@@ -163,9 +163,7 @@ func (c Container) process() *specs.Process {
 
 func (c Container) namespaces() []specs.LinuxNamespace {
 	all := []specs.LinuxNamespace{
-		{
-			Type: specs.PIDNamespace,
-		},
+		{Type: specs.PIDNamespace},
 		{Type: specs.MountNamespace},
 		{Type: specs.IPCNamespace},
 		{Type: specs.UTSNamespace},

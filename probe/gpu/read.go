@@ -195,16 +195,12 @@ func (r *reader) head(b []byte) (chunks uint64, err error) {
 	}
 	loss := func(i int) int64 { return int64(min(le.Uint64(b[lossesAt+8*i:]), 1<<62)) }
 	t.Lost = Lost{
-		Calls: loss(
-			0,
-		),
-		CallsTime: time.Duration(loss(1)),
-		Work:      loss(2),
-		WorkTime:  time.Duration(loss(3)),
-		Other:     loss(4),
-		Sampled: loss(
-			5,
-		),
+		Calls:      loss(0),
+		CallsTime:  time.Duration(loss(1)),
+		Work:       loss(2),
+		WorkTime:   time.Duration(loss(3)),
+		Other:      loss(4),
+		Sampled:    loss(5),
 		Full:       loss(6),
 		Capture:    loss(7),
 		Failed:     loss(8),
@@ -304,14 +300,11 @@ func (r *reader) record(b []byte) error {
 			Device:      int(int32(le.Uint32(b[36:]))),
 			Context:     int(le.Uint32(b[40:])),
 			Stream:      int(le.Uint32(b[44:])),
-			Direction: or(
-				directions[b[49]],
-				UnknownDirection,
-			),
-			From:   or(memories[b[50]], UnknownMemory),
-			To:     or(memories[b[51]], UnknownMemory),
-			Thread: int(le.Uint32(b[52:])),
-			Async:  flags&4 != 0,
+			Direction:   or(directions[b[49]], UnknownDirection),
+			From:        or(memories[b[50]], UnknownMemory),
+			To:          or(memories[b[51]], UnknownMemory),
+			Thread:      int(le.Uint32(b[52:])),
+			Async:       flags&4 != 0,
 		}
 		switch {
 		case byCUPTI:
@@ -364,9 +357,7 @@ func (r *reader) record(b []byte) error {
 	case recordDevice:
 		u := b[24:40]
 		t.Devices = append(t.Devices, Device{
-			Ordinal: int(
-				id,
-			),
+			Ordinal:         int(id),
 			Major:           int(le.Uint32(b[8:])),
 			Minor:           int(le.Uint32(b[12:])),
 			Multiprocessors: int(le.Uint32(b[16:])),

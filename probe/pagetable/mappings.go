@@ -107,11 +107,7 @@ func mappingsOf(maps []procfs.Mapping, own executable) []Mapping {
 			Write:   m.Write,
 			Execute: m.Execute,
 			Shared:  m.Shared,
-			Kind: kindOf(
-				m,
-				own,
-				executed[id],
-			),
+			Kind:    kindOf(m, own, executed[id]),
 			File:    fileOf(m),
 			Deleted: m.Deleted,
 			Device:  id.device,

@@ -108,9 +108,7 @@ func (r Rounds) Run() record.Run {
 			Platform: c.Platform,
 			Version:  c.Platform + " 1.0",
 			Baseline: i == 0,
-			Params: workload.Params{
-				"clients": "50",
-			},
+			Params:   workload.Params{"clients": "50"},
 			Metrics:  Metrics(),
 			Image:    "sha256:00",
 			ImageRef: "redis",
@@ -137,18 +135,14 @@ func (r Rounds) add(run *record.Run, conditions []Effect, round int, random *ran
 			replicate = 1
 		}
 		all = append(all, instance{effect: c, launch: r.Launch * random.NormFloat64(), trial: &record.Trial{
-			ID: int64(
-				len(run.Trials) + i + 1,
-			),
-			Condition: "redis@" + c.Platform,
-			Workload:  "redis",
-			Block:     round,
-			Attempt:   1,
-			Position:  i,
-			Replicate: replicate,
-			Started: run.Started.Add(
-				time.Duration(round) * 10 * time.Second,
-			),
+			ID:         int64(len(run.Trials) + i + 1),
+			Condition:  "redis@" + c.Platform,
+			Workload:   "redis",
+			Block:      round,
+			Attempt:    1,
+			Position:   i,
+			Replicate:  replicate,
+			Started:    run.Started.Add(time.Duration(round) * 10 * time.Second),
 			Elapsed:    10 * time.Second,
 			Covariates: map[string]float64{"launch_s": 0.1},
 		}})

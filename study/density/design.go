@@ -104,9 +104,7 @@ func Outline(o Options) ([]string, error) {
 		asked := b.critical.need + int64(b.most())*n.bytes
 		text := fmt.Sprintf(
 			"Memory: %s (%s). Up to %d of %s, %s each, and %s demand about %.1f times that",
-			sizeText(
-				b.Box,
-			),
+			sizeText(b.Box),
 			b.BoxKind,
 			b.most(),
 			s.Workload.Name(),
@@ -434,19 +432,17 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 	label := a.label()
 	factors := a.factors()
 	maps.Copy(factors, map[string]string{
-		FactorOrder:      b.Order,
-		FactorNeighbours: joined(t.neighbours),
-		FactorNoise:      n.subject.Workload.Name() + " " + string(pattern),
-		FactorBox:        string(b.BoxKind) + " " + sizeText(b.Box),
-		factorNeighbourMemory: sizeText(
-			n.bytes,
-		),
-		factorThink:    b.Think.String(),
-		factorStep:     b.Open.String() + "+" + b.Closed.String(),
-		factorIdleLoop: "open",
-		factorBurst:    strconv.Itoa(b.Burst),
-		factorSettle:   b.Settle.String(),
-		factorWarm:     fmt.Sprintf("%d of %v", b.WarmRounds, b.Warm),
+		FactorOrder:           b.Order,
+		FactorNeighbours:      joined(t.neighbours),
+		FactorNoise:           n.subject.Workload.Name() + " " + string(pattern),
+		FactorBox:             string(b.BoxKind) + " " + sizeText(b.Box),
+		factorNeighbourMemory: sizeText(n.bytes),
+		factorThink:           b.Think.String(),
+		factorStep:            b.Open.String() + "+" + b.Closed.String(),
+		factorIdleLoop:        "open",
+		factorBurst:           strconv.Itoa(b.Burst),
+		factorSettle:          b.Settle.String(),
+		factorWarm:            fmt.Sprintf("%d of %v", b.WarmRounds, b.Warm),
 	})
 	if b.IdleClosed {
 		factors[factorIdleLoop] = "closed"
@@ -464,11 +460,7 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 	}
 	c := lab.Condition{
 		Condition: record.Condition{
-			ID: group + "@" + strings.ReplaceAll(
-				label,
-				", ",
-				",",
-			),
+			ID:                group + "@" + strings.ReplaceAll(label, ", ", ","),
 			Label:             label,
 			Workload:          group,
 			Params:            b.critical.params,

@@ -137,16 +137,10 @@ func (r reading) extensionTable(a arm) report.Table {
 		Columns: []report.Column{
 			{Head: neighboursHead, Number: true},
 			{Head: "contexts", Number: true, Optional: true},
-			{
-				Head:   "evicted, pages/s",
-				Number: true,
-			},
+			{Head: "evicted, pages/s", Number: true},
 			{Head: "fetched, pages/s", Number: true},
 			{Head: "mapped, pages/s", Number: true, Optional: true},
-			{
-				Head:   "unused, pages/s",
-				Number: true,
-			},
+			{Head: "unused, pages/s", Number: true},
 			{Head: "errors", Number: true},
 			{Head: "CPU, %", Number: true},
 			{Head: "memory, MiB", Number: true, Optional: true},
@@ -178,21 +172,12 @@ func (r reading) extensionTable(a arm) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: fmt.Sprint(n)},
 			mean(func(e Extended) float64 { return float64(e.Contexts) }, 1),
-			rate(
-				func(e Extended) float64 { return float64(e.Evicted) },
-				1,
-			),
+			rate(func(e Extended) float64 { return float64(e.Evicted) }, 1),
 			rate(func(e Extended) float64 { return float64(e.Fetched) }, 1),
-			rate(
-				func(e Extended) float64 { return float64(e.Mapped) },
-				1,
-			),
+			rate(func(e Extended) float64 { return float64(e.Mapped) }, 1),
 			rate(func(e Extended) float64 { return float64(e.Untouched) }, 1),
 			errors,
-			rate(
-				func(e Extended) float64 { return e.CPU.Seconds() },
-				100,
-			),
+			rate(func(e Extended) float64 { return e.CPU.Seconds() }, 100),
 			mean(func(e Extended) float64 { return float64(e.Resident) }, 1.0/(1<<20)),
 		})
 	}

@@ -334,10 +334,7 @@ func (r reading) latencyTable(a arm) report.Table {
 		Method: "Latency counts from the intended start of a request. Percentiles are over the requests of all sweeps, merged. " +
 			"Mean, min and max are geometric means over sweeps. Ratios are within the same sweeps.",
 		Columns: []report.Column{
-			{
-				Head:   neighboursHead,
-				Number: true,
-			},
+			{Head: neighboursHead, Number: true},
 			{Head: "min, ms", Number: true, Optional: true},
 			{Head: "mean, ms", Number: true, Optional: true},
 		},
@@ -351,10 +348,7 @@ func (r reading) latencyTable(a arm) report.Table {
 	for _, n := range a.numbers {
 		row := []report.Cell{
 			{Text: fmt.Sprint(n)},
-			report.Estimated(
-				r.moment(a, n, open, leastOf),
-				perMilli,
-			),
+			report.Estimated(r.moment(a, n, open, leastOf), perMilli),
 			report.Estimated(r.moment(a, n, open, meanOf), perMilli),
 		}
 		for _, p := range percentiles {
@@ -384,17 +378,11 @@ func (r reading) idleTable(a arm) report.Table {
 		Note:   "Figures are of all neighbours together. A dash under burst: a burst is one request.",
 		Method: "A burst lasts from its intended start to its last answer. Failed requests are those of all sweeps.",
 		Columns: []report.Column{
-			{
-				Head:   neighboursHead,
-				Number: true,
-			},
+			{Head: neighboursHead, Number: true},
 			{Head: "requests/s", Number: true},
 			{Head: "p50, ms", Number: true},
 			{Head: "p99, ms", Number: true},
-			{
-				Head:   "burst p50, ms",
-				Number: true,
-			},
+			{Head: "burst p50, ms", Number: true},
 			{Head: "failed", Number: true},
 			{Head: "failed, critical", Number: true, Optional: true},
 		},
@@ -415,14 +403,9 @@ func (r reading) idleTable(a arm) report.Table {
 			return c
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{
-				Text: fmt.Sprint(n),
-			},
+			{Text: fmt.Sprint(n)},
 			report.Estimated(r.geometric(values(a.has(n), func(s Step) float64 { return s.Idle.Rate })), 1),
-			report.Estimated(
-				r.quantile(a, n, idle, 0.5),
-				perMilli,
-			),
+			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli),
 			report.Estimated(r.quantile(a, n, idle, 0.99), perMilli),
 			report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli),
 			count(failed),
@@ -454,15 +437,9 @@ func (r reading) idleByPolicyTable(arms []arm) report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: r.name(a)},
 			{Text: fmt.Sprint(n)},
-			report.Estimated(
-				r.quantile(a, n, idle, 0.5),
-				perMilli,
-			),
+			report.Estimated(r.quantile(a, n, idle, 0.5), perMilli),
 			report.Estimated(r.quantile(a, n, idle, 0.99), perMilli),
-			report.Estimated(
-				r.quantile(a, n, bursts, 0.5),
-				perMilli,
-			),
+			report.Estimated(r.quantile(a, n, bursts, 0.5), perMilli),
 			report.Estimated(r.quantile(a, n, bursts, 0.99), perMilli),
 		})
 	}
@@ -554,9 +531,7 @@ func (r reading) deviceTable() []report.Part {
 				decides.quantileAgainst(d.base, d.other, n, open, 0.99),
 			)
 			t.Rows = append(t.Rows, []report.Cell{
-				{
-					Text: d.other.factor(FactorSwap) + " / " + d.base.factor(FactorSwap),
-				},
+				{Text: d.other.factor(FactorSwap) + " / " + d.base.factor(FactorSwap)},
 				overcommitCell(r.overcommit(d.base, n).Value),
 				report.Against(1, rate),
 				report.Against(1, tail),

@@ -94,11 +94,7 @@ func Quick() Options {
 	o.Builds, o.Caches, o.Memories = []string{
 		string(programs.Exact),
 		string(programs.PTX),
-	}, []string{
-		Cold,
-	}, []string{
-		Pageable,
-	}
+	}, []string{Cold}, []string{Pageable}
 	o.Probe = false
 	return o
 }

@@ -299,10 +299,7 @@ func (r reading) splitTable() []report.Part {
 				}
 				row := []report.Cell{
 					{Text: s.name + ": " + c.text() + ", " + name},
-					report.Estimated(
-						r.Value(of, metricKernelShare),
-						1,
-					),
+					report.Estimated(r.Value(of, metricKernelShare), 1),
 					report.Estimated(r.Value(of, metricAPIShare), 1),
 				}
 				for _, metric := range []string{metricKernelTime, metricAPITime, metricLoads, metricCompile, metricMalloc} {

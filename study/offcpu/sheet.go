@@ -111,9 +111,7 @@ func (w *Watched) counts() report.Table {
 	}
 	add := func(part, name string, n uint64, meaning string) {
 		row := []report.Cell{
-			{
-				Text: name,
-			},
+			{Text: name},
 			{Text: fmt.Sprint(n)},
 			{Text: digits(float64(n) / math.Max(r.Span.Seconds(), 1e-9))},
 			{Text: meaning},
@@ -194,9 +192,7 @@ func (w *Watched) longest(whole float64) report.Table {
 			text += fmt.Sprintf(" ← %d more", more)
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			report.Measured(
-				millis(s.Time),
-			),
+			report.Measured(millis(s.Time)),
 			{Text: digits(100 * millis(s.Time) / whole)},
 			{Text: fmt.Sprint(s.Count)},
 			{Text: text},

@@ -153,10 +153,7 @@ func (w *Whole) Answer() string {
 	text := fmt.Sprintf(
 		"%s of %s map %s onto %s of memory, with %s of page tables",
 		report.Counted(all.Containers, "container"),
-		report.Counted(
-			len(w.Machine.Images),
-			"image",
-		),
+		report.Counted(len(w.Machine.Images), "image"),
 		size(float64(all.Mapped)),
 		size(float64(all.Resident)),
 		size(float64(all.Tables.Bytes())),

@@ -82,9 +82,7 @@ func typesTable(f *FaultCount, costs []faults.CostOf) report.Table {
 			took = report.Measured(float64(kind.User) * each / 1e6)
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{
-				Text: kind.Type,
-			},
+			{Text: kind.Type},
 			{Text: fmt.Sprint(kind.User)},
 			share,
 			took,
@@ -120,9 +118,7 @@ func costTable(costs []faults.CostOf) report.Table {
 	}
 	for _, c := range costs {
 		t.Rows = append(t.Rows, []report.Cell{
-			{
-				Text: c.Type.String(),
-			},
+			{Text: c.Type.String()},
 			{Text: c.What},
 			report.Estimated(c.Nanoseconds, 1),
 			report.Estimated(c.Recorded, 1),

@@ -132,10 +132,7 @@ func (r *Recorded) Answer() string {
 	if len(r.Containers) > 1 && c.All.Faults > 0 {
 		text += fmt.Sprintf(
 			". On the pages of %s %% of them another container faulted too; with pages of files at any address, %s %%",
-			percentText(
-				float64(c.All.Same),
-				float64(c.All.Faults),
-			),
+			percentText(float64(c.All.Same), float64(c.All.Faults)),
 			percentText(float64(c.All.Anywhere), float64(c.All.Faults)),
 		)
 	}

@@ -350,10 +350,7 @@ func (p *page) sizes() []report.Part {
 		}
 		t.Rows = append(t.Rows, append(
 			p.named(c),
-			of(
-				entries,
-				1,
-			),
+			of(entries, 1),
 			of(mapped, 1./mebibyte),
 			of(resident, 1./mebibyte),
 			of(tables, 1./1024),

@@ -244,10 +244,7 @@ func filesTable(c *census.Count) (report.Table, bool) {
 				{Text: f.Name()},
 				{Text: strconv.FormatUint(w, 10)},
 				mib(f.Frames * pagetable.PageSize),
-				percent(
-					f.Tally.Groupable,
-					w,
-				),
+				percent(f.Tally.Groupable, w),
 				percent(f.Tally.Across.Groupable, w),
 				percent(f.Tally.Across.Exclusive, w),
 			},
@@ -284,9 +281,7 @@ func processesTable(c *census.Count) (report.Table, bool) {
 		p := &c.Processes[i]
 		w := whole(&p.Tally)
 		t.Rows = append(t.Rows, []report.Cell{
-			{
-				Text: fmt.Sprintf("%s (%d)", p.Command, p.PID),
-			},
+			{Text: fmt.Sprintf("%s (%d)", p.Command, p.PID)},
 			{Text: c.Groups[p.Group].Name},
 			{Text: strconv.FormatUint(w, 10)},
 			percent(p.Tally.Groupable, w),

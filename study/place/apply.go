@@ -116,10 +116,7 @@ func Apply(ctx context.Context, w *Watched, p *Proposal, o ApplyOptions) (*Appli
 			return a, err
 		}
 		t := &trial{
-			Trial: Trial{
-				Action:    action,
-				Concerned: all,
-			},
+			Trial:     Trial{Action: action, Concerned: all},
 			watched:   w,
 			proposal:  p,
 			options:   o,

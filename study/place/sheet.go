@@ -145,9 +145,7 @@ func (w *Watched) behaviours() report.Table {
 			"Latency-critical: %s or more wake-ups per second, bursts up to %v (p50) and %v (p99), and up to %s of its CPUs.\n\n"+
 				"CPU-bound: %s or more of its CPU time in bursts longer than %v (long), and a demand of %s CPUs or more, running or waiting.\n\n"+
 				"Idle: under %s of a CPU, and under %s wake-ups per second.",
-			digits(
-				w.Thresholds.Wakeups,
-			),
+			digits(w.Thresholds.Wakeups),
 			w.Thresholds.BurstMedian,
 			w.Thresholds.BurstP99,
 			percent(w.Thresholds.LowDemand),
@@ -166,15 +164,11 @@ func (w *Watched) behaviours() report.Table {
 	for _, s := range w.Subjects {
 		e := s.Evidence
 		t.Rows = append(t.Rows, []report.Cell{
-			{
-				Text: s.Container.Name,
-			},
+			{Text: s.Container.Name},
 			{Text: string(s.Behaviour)},
 			{Text: digits(100 * e.Share)},
 			{Text: digits(e.Wakeups)},
-			{
-				Text: kit.Short(e.BurstMedian).String(),
-			},
+			{Text: kit.Short(e.BurstMedian).String()},
 			{Text: kit.Short(e.BurstP99).String()},
 			{Text: digits(100 * e.LongShare)},
 			{Text: list(s.CPUs)},
@@ -206,9 +200,7 @@ func (w *Watched) waits() report.Table {
 			p99 = report.Absent()
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{
-				Text: s.Container.Name,
-			},
+			{Text: s.Container.Name},
 			{Text: fmt.Sprint(e.Waits)},
 			{Text: kit.Short(e.WaitMedian).String()},
 			p99,

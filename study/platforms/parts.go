@@ -369,9 +369,7 @@ func (r reading) hostPart() []report.Part {
 			row := []report.Cell{
 				{Text: s.workload + " " + sizeOf(s)},
 				{Text: cpusText(float64(at.cpus))},
-				report.Measured(
-					s.size / float64(at.cpus),
-				),
+				report.Measured(s.size / float64(at.cpus)),
 				r.estimatedBlocks(at.vanilla),
 				r.estimatedBlocks(at.pinned),
 				{},

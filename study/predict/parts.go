@@ -242,9 +242,7 @@ func (s Service) wanted(p99 time.Duration) (report.Table, bool) {
 			continue
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{
-				Text: short(m.Period),
-			},
+			{Text: short(m.Period)},
 			{Text: short(m.Quota)},
 			{Text: fmt.Sprintf("%.3g", 100*float64(m.Quota)/float64(m.Period))},
 			figure(m.Prediction.P99),

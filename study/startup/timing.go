@@ -226,13 +226,11 @@ func encodeTimings(timings []timing) ([]byte, error) {
 		stored[i] = storedTiming{
 			Intended: micros(t.Intended),
 			Sent:     micros(t.Sent),
-			Answered: moment(
-				t.Answered,
-			),
-			First:  moment(t.First),
-			Ready:  moment(t.Ready),
-			Failed: t.Failed,
-			Over:   moment(t.Over),
+			Answered: moment(t.Answered),
+			First:    moment(t.First),
+			Ready:    moment(t.Ready),
+			Failed:   t.Failed,
+			Over:     moment(t.Over),
 		}
 	}
 	return json.Marshal(stored)
@@ -255,13 +253,11 @@ func decodeTimings(data []byte) ([]timing, error) {
 		timings[i] = timing{
 			Intended: duration(s.Intended),
 			Sent:     duration(s.Sent),
-			Answered: moment(
-				s.Answered,
-			),
-			First:  moment(s.First),
-			Ready:  moment(s.Ready),
-			Failed: s.Failed,
-			Over:   moment(s.Over),
+			Answered: moment(s.Answered),
+			First:    moment(s.First),
+			Ready:    moment(s.Ready),
+			Failed:   s.Failed,
+			Over:     moment(s.Over),
 		}
 	}
 	return timings, nil

@@ -338,9 +338,7 @@ func (r reading) iterations() []report.Part {
 				continue
 			}
 			t.Rows = append(t.Rows, []report.Cell{
-				{
-					Text: s.text(),
-				},
+				{Text: s.text()},
 				{Text: kernel},
 				report.Estimated(r.Value(s.base, kernel), giga),
 				report.Estimated(whole, giga),

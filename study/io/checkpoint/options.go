@@ -58,14 +58,11 @@ func Default() Options {
 		},
 		Particles: []int64{2_500_000, 1_000_000, 25_000_000},
 		Ranks:     []int{2, 1, 4},
-		APIs: []string{
-			POSIX,
-			MPIIO,
-		},
-		Layouts: slices.Clone(Layouts),
-		Caches:  slices.Clone(Caches),
-		Syncs:   slices.Clone(Syncs),
-		Fitting: true,
+		APIs:      []string{POSIX, MPIIO},
+		Layouts:   slices.Clone(Layouts),
+		Caches:    slices.Clone(Caches),
+		Syncs:     slices.Clone(Syncs),
+		Fitting:   true,
 	}
 }
 

@@ -148,16 +148,10 @@ func (r reading) costParts() (plot, tables []report.Part) {
 			return report.Cell{Text: fmt.Sprintf("%d of %d", m.held(form, smallest), len(m.tests[form]))}
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{
-				Text: named(m.spot, r.memory),
-			},
+			{Text: named(m.spot, r.memory)},
 			part(m.fitted.Request, 1, true),
 			part(m.fitted.Batch, 1, m.shown != request.Fixed),
-			part(
-				m.fitted.Byte,
-				1000,
-				m.shown == request.Sized,
-			),
+			part(m.fitted.Byte, 1000, m.shown == request.Sized),
 			of(m.shown),
 			of(request.Fixed),
 			{Text: m.word(smallest)},

@@ -79,10 +79,7 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 	j.Ours = fmt.Sprintf(
 		"%s on bare metal: median %s us, p99 %s us; container: median %s us longer, p99 %s us longer",
 		nameShort(g.name),
-		report.Said(
-			r.Value(bare, service.P50),
-			1,
-		),
+		report.Said(r.Value(bare, service.P50), 1),
 		report.Said(r.Value(bare, service.P99), 1),
 		report.Said(median, 1),
 		report.Said(tail, 1),

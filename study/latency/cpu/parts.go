@@ -46,10 +46,7 @@ func Answer(run record.Run) string {
 		sentences = append(sentences, fmt.Sprintf(
 			"%s uses %s %% of its core without a quota; under a quota of %s its p99 is %s ms.",
 			subject,
-			report.Said(
-				r.Value(g.base, service.Share),
-				1,
-			),
+			report.Said(r.Value(g.base, service.Share), 1),
 			worst.Label,
 			report.Said(r.Value(worst, service.P99), 1e-3),
 		))
@@ -239,9 +236,7 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 			product = report.Estimated(p.products(c), 1e-6)
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{
-				Text: c.Label,
-			},
+			{Text: c.Label},
 			p.cell(c, service.Mean),
 			p.cell(c, service.P50),
 			p.cell(c, service.P99),
@@ -417,9 +412,7 @@ func (p page) cores() []report.Part {
 		}
 		lines = append(lines, fmt.Sprintf(
 			"%s, %s: %s interrupts per second. The core was busy for %s %% of the time; the service used %s %%.",
-			nameShort(
-				c.Workload,
-			),
+			nameShort(c.Workload),
 			c.Label,
 			report.Said(irq, 1),
 			report.Said(busy, 1),

@@ -229,11 +229,9 @@ func (b *builder) condition(experiment string, p place, t trial) lab.Condition {
 			Workload: group,
 			Params:   b.params,
 			Platform: on,
-			Setting: platform.Setting{
-				Storage: p.storage,
-			},
-			Factors: factors,
-			Metrics: b.metrics(experiment, p.flattened),
+			Setting:  platform.Setting{Storage: p.storage},
+			Factors:  factors,
+			Metrics:  b.metrics(experiment, p.flattened),
 		},
 		Program: b.program, Source: source, Procedure: t.run, Limit: b.limit(experiment), Takes: trialTime(factors),
 	}

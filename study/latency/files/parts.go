@@ -112,9 +112,7 @@ func (r reading) writes() []report.Part {
 		for _, c := range conditions {
 			storage := platform.Storage(c.Factors[factorStorage])
 			t.Columns = append(t.Columns, report.Column{
-				Head: placeText(
-					c,
-				),
+				Head:     placeText(c),
 				Number:   true,
 				Optional: storage != platform.StorageBind && storage != platform.StorageLayer,
 			})
@@ -132,10 +130,7 @@ func (r reading) writes() []report.Part {
 			if paired {
 				cells = append(
 					cells,
-					report.Estimated(
-						r.against(bind, layer, metric),
-						1,
-					),
+					report.Estimated(r.against(bind, layer, metric), 1),
 					report.Estimated(r.Row(layer, metric+p99).Ratio, 1),
 				)
 			}
@@ -181,11 +176,7 @@ func (r reading) opens() []report.Part {
 			{Head: "storage"},
 			{Head: "for reading", Number: true},
 			{Head: "ratio", Number: true},
-			{
-				Head:     "mean",
-				Number:   true,
-				Optional: true,
-			},
+			{Head: "mean", Number: true, Optional: true},
 			{Head: "p99", Number: true, Optional: true},
 			{Head: "first", Number: true},
 			{Head: "for writing", Number: true, Optional: true},
@@ -241,9 +232,7 @@ func (r reading) copyUps() []report.Part {
 			{Text: bytesText(size.Bytes)},
 			report.Estimated(first, perMicro),
 			report.Estimated(there, perMicro),
-			report.Measured(
-				speed,
-			),
+			report.Measured(speed),
 			report.Estimated(r.Value(layer, firstWrite+"-"+name), perMicro),
 			report.Estimated(second, perMicro),
 		})
