@@ -166,6 +166,7 @@ side, and gives each change with an interval and a verdict.`,
 		a.doctor(),
 		a.workloads(),
 		a.claims(),
+		a.diagnose(),
 		a.place(),
 		a.causes(),
 	)

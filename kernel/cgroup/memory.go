@@ -358,3 +358,44 @@ func (g Group) Unified() (dir string, ok bool) {
 	}
 	return g.Places[i].Dir(), true
 }
+
+// Reclaim counts what the kernel took from a group, and from those below it, for want of
+// memory, since the group was made.
+type Reclaim struct {
+	Usage       int64 // bytes, now
+	AtLimit     int64 // how often usage met the limit: memory.events (max and high), or memory.failcnt
+	Refaults    int64 // pages that were pushed out and are used again (workingset_refault)
+	MajorFaults int64
+}
+
+// Since is what was counted since an earlier reading. Usage is this one's.
+func (r Reclaim) Since(earlier Reclaim) Reclaim {
+	return Reclaim{r.Usage, r.AtLimit - earlier.AtLimit, r.Refaults - earlier.Refaults, r.MajorFaults - earlier.MajorFaults}
+}
+
+// Reclaimed reads these counters. A kernel that does not count refaults leaves them 0.
+func (g Group) Reclaimed() (r Reclaim, err error) {
+	place, ok := g.For("memory")
+	if !ok {
+		return r, nil
+	}
+	if r.Usage, err = g.MemoryUsage(); err != nil {
+		return r, err
+	}
+	stat, err := readKeyed(place.Dir(), "memory.stat")
+	if err != nil {
+		return r, err
+	}
+	if place.Version == 1 {
+		r.Refaults = stat["total_workingset_refault_anon"] + stat["total_workingset_refault_file"]
+		r.MajorFaults = stat["total_pgmajfault"]
+		r.AtLimit, err = readInt(place.Dir(), "memory.failcnt")
+		return r, optional(err)
+	}
+	// Before Linux 5.9 there was one counter of both.
+	r.Refaults = stat["workingset_refault_anon"] + stat["workingset_refault_file"] + stat["workingset_refault"]
+	r.MajorFaults = stat["pgmajfault"]
+	events, err := readKeyed(place.Dir(), "memory.events")
+	r.AtLimit = events["max"] + events["high"]
+	return r, optional(err)
+}

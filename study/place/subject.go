@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 
 	"tare/container"
 	"tare/kernel/cgroup"
@@ -80,7 +79,7 @@ func (m *machine) describe(c container.Container) (*Subject, error) {
 		}
 		return nil, fmt.Errorf("control groups of %s: %w", c.Name, err)
 	}
-	s.Group = own(c, in, m.layout)
+	s.Group = c.OwnGroup(in, m.layout)
 	if s.CPUs, err = m.cpus(in); err != nil {
 		return nil, fmt.Errorf("CPUs of %s: %w", c.Name, err)
 	}
@@ -110,32 +109,6 @@ func (m *machine) describe(c container.Container) (*Subject, error) {
 		return nil, fmt.Errorf("CPU shares of %s: %w", c.Name, err)
 	}
 	return s, nil
-}
-
-// own keeps of a process' groups those that are the container's alone: whose
-// path is named for it, or is that of the group it was found by. What is below
-// was made inside the container.
-func own(c container.Container, in cgroup.Group, layout cgroup.Layout) cgroup.Group {
-	var found string
-	for _, h := range layout.Hierarchies {
-		if rest, ok := strings.CutPrefix(c.Cgroup, h.Mount+"/"); ok {
-			found = path.Join("/", h.Root, rest)
-		}
-	}
-	var g cgroup.Group
-	for _, p := range in.Places {
-		if found != "" && (p.Path == found || strings.HasPrefix(p.Path, found+"/")) {
-			p.Path = found
-			g.Places = append(g.Places, p)
-			continue
-		}
-		// By systemd's driver and by the plain one, hierarchies have other paths.
-		if owner, ok := container.ParsePath(p.Path); ok && owner.ID == c.ID {
-			p.Path = owner.Path
-			g.Places = append(g.Places, p)
-		}
-	}
-	return g
 }
 
 func (m *machine) cpus(g cgroup.Group) ([]int, error) {

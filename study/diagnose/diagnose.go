@@ -1,0 +1,121 @@
+// Package diagnose finds what a running container pays for the way in which it is
+// contained, and which setting ends it.
+//
+// It first reads the counters of every container twice (triage). Only those that used a
+// CPU, or waited, are then watched by the scheduler's tracepoints ([tare/probe/bursts]).
+// Nothing is changed. Each rule is a function of what was read of one container, so that
+// its figures can be checked by hand; the rules are in the files that have their names.
+//
+// A cost is time lost in each second of wall time, of all threads together: two threads
+// that wait all the time cost 2 s/s.
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"tare/container"
+)
+
+// Kind is what a container pays for.
+type Kind string
+
+// The kinds.
+const (
+	Throttled   Kind = "throttled"       // it has used up its CPU quota
+	WaitsForCPU Kind = "waits-for-cpu"   // behind its own threads, or the host's processes
+	Neighbour   Kind = "noisy-neighbour" // behind another container
+	MemoryLimit Kind = "memory-limit"    // pages that its limit pushed out are read again
+)
+
+// Level is how much a finding costs.
+type Level string
+
+// The levels, by the time lost in each second: see [levelOf].
+const (
+	High     Level = "high"
+	Medium   Level = "medium"
+	Low      Level = "low"
+	Harmless Level = "harmless"
+)
+
+// Levels lists them, the costliest first.
+var Levels = []Level{High, Medium, Low, Harmless}
+
+// Confidence is what a cost rests on.
+type Confidence string
+
+// The kinds of confidence.
+const (
+	Measured  Confidence = "measured"  // the kernel counted that time
+	Estimated Confidence = "estimated" // a count times a cost, or a model
+)
+
+// Finding is one thing that a container pays for.
+type Finding struct {
+	ID        string     `json:"id"` // CONTAINER/KIND
+	Kind      Kind       `json:"kind"`
+	Container string     `json:"container"`
+	Level     Level      `json:"level"`
+	Says      string     `json:"says"` // a clause
+	Cost      Cost       `json:"cost"`
+	Based     Confidence `json:"confidence"`
+	// Set are settings that would end it, each with the command; the first is preferred.
+	// It is empty where nothing needs to be set.
+	Set      []Remedy `json:"set,omitempty"`
+	Evidence []Fact   `json:"evidence"`
+}
+
+// Cost is what a finding costs.
+type Cost struct {
+	// Rate is the time lost in each second, in seconds.
+	Rate float64 `json:"seconds_per_second"`
+	// Each is the time lost by each of Events operations a second; both 0 where unknown.
+	Each   time.Duration `json:"each_ns,omitempty"`
+	Events float64       `json:"events_per_second,omitempty"`
+}
+
+// Remedy is a setting, and the command that makes it.
+type Remedy struct {
+	Says    string `json:"says"`
+	Command string `json:"command,omitempty"`
+}
+
+// Fact is one figure that a finding rests on.
+type Fact struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source"`
+}
+
+// levelOf ranks time lost in each second. A tenth is what users notice; below a hundredth
+// no setting is worth the trouble.
+func levelOf(rate float64) Level {
+	switch {
+	case rate >= 0.1:
+		return High
+	case rate >= 0.01:
+		return Medium
+	}
+	return Low
+}
+
+// finding begins a finding of a container.
+func finding(c container.Container, k Kind, cost Cost) Finding {
+	return Finding{
+		ID: c.Name + "/" + string(k), Kind: k, Container: c.Name,
+		Level: levelOf(cost.Rate), Cost: cost, Based: Measured,
+	}
+}
+
+// byCost sorts findings, the costliest first.
+func byCost(all []Finding) {
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(Levels, a.Level), slices.Index(Levels, b.Level)),
+			cmp.Compare(b.Cost.Rate, a.Cost.Rate),
+			cmp.Compare(a.ID, b.ID),
+		)
+	})
+}

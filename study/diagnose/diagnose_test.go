@@ -1,0 +1,163 @@
+package diagnose
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/container"
+	"tare/kernel/cgroup"
+	"tare/model/quota"
+	"tare/probe/bursts"
+)
+
+const ms = time.Millisecond
+
+var quietHost = &Host{CPUs: 2, Kernel: quota.DefaultKernel, Names: []string{"web", "batch"}}
+
+// isolated is a container that does 30 ms of work once a second, under a quota of 13 ms in
+// each 100 ms: 13 ms are done, the rest of the period is waited for, twice over. Each piece of
+// work takes 174 ms longer.
+func isolated() *Facts {
+	seen := &bursts.Group{Counts: bursts.Counts{CPUTime: 240 * ms}}
+	for range 8 {
+		seen.Burst.Add(30 * ms)
+		seen.Blocked.Add(795 * ms)
+		seen.Wait.Add(87 * ms)
+		seen.Wait.Add(87 * ms)
+	}
+	seen.Behind = []bursts.Behind{{Group: bursts.Nobody, Time: 8 * 174 * ms, Waits: 16}}
+	return &Facts{
+		Container: container.Container{Engine: container.Docker, Name: "web"}, CPUs: 2,
+		Bandwidth: cgroup.Bandwidth{Quota: 13 * ms, Period: 100 * ms},
+		Span:      10 * time.Second,
+		Used:      Counts{CPU: 300 * ms, Periods: 30, Throttled: 20, ThrottledTime: 10 * 174 * ms},
+		Watched:   8 * time.Second,
+		During:    Counts{CPU: 240 * ms, Periods: 24, Throttled: 16, ThrottledTime: 8 * 174 * ms},
+		Sched:     seen,
+	}
+}
+
+func one(t *testing.T, found []Finding) Finding {
+	t.Helper()
+	if len(found) != 1 {
+		t.Fatalf("%d findings, want one: %+v", len(found), found)
+	}
+	return found[0]
+}
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 0.05*want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func TestThrottledWork(t *testing.T) {
+	found := one(t, Diagnose(quietHost, []*Facts{isolated()}))
+	if found.Kind != Throttled || found.Level != High {
+		t.Errorf("%s is %s, want throttled and high", found.ID, found.Level)
+	}
+	near(t, "cost", found.Cost.Rate, 0.174)
+	near(t, "each", found.Cost.Each.Seconds(), 0.174)
+	near(t, "events", found.Cost.Events, 1)
+	if len(found.Set) != 1 || !strings.Contains(found.Set[0].Command, "--cpu-period 100000 --cpu-quota 3") {
+		t.Errorf("to be set: %+v, want a quota of 30 ms and some in each 100 ms, and no burst", found.Set)
+	}
+}
+
+// A burst of the quota's own size ends what is not more than twice the quota.
+func TestABurstIsEnough(t *testing.T) {
+	f := isolated()
+	f.Bandwidth.Quota = 20 * ms
+	var settings []string
+	for _, to := range one(t, Diagnose(quietHost, []*Facts{f})).Set {
+		settings = append(settings, to.Says)
+	}
+	if all := strings.Join(settings, "; "); !strings.Contains(all, "a burst of ") {
+		t.Errorf("to be set: %s, want a burst among them", all)
+	}
+}
+
+func TestIdleCPUsMakeSharesEnough(t *testing.T) {
+	idle := *quietHost
+	idle.Idle = 0.6
+	set := one(t, Diagnose(&idle, []*Facts{isolated()})).Set
+	if last := set[len(set)-1]; last.Command != "docker update --cpu-quota -1 web" {
+		t.Errorf("the last setting is %+v, want no quota", last)
+	}
+}
+
+func TestASleeperPaysNothing(t *testing.T) {
+	f := isolated()
+	f.Used = Counts{CPU: 4 * ms, Periods: 4, Throttled: 2, ThrottledTime: 198 * ms}
+	f.During, f.Sched = Counts{}, nil
+	if found := one(t, Diagnose(quietHost, []*Facts{f})); found.Level != Harmless || len(found.Set) > 0 {
+		t.Errorf("%+v, want it harmless and nothing to set", found)
+	}
+}
+
+// victim works for 30 ms, ten times a second, on the CPU of one that never stops: it waits
+// for about as long as it works.
+func victim() *Facts {
+	seen := &bursts.Group{Counts: bursts.Counts{CPUTime: 2400 * ms}}
+	for range 80 {
+		seen.Burst.Add(30 * ms)
+		seen.Blocked.Add(40 * ms)
+		seen.Wait.Add(30 * ms)
+	}
+	seen.Behind = []bursts.Behind{{Group: 1, Time: 2300 * ms}, {Group: bursts.Others, Time: 60 * ms}, {Group: bursts.Nobody, Time: 40 * ms}}
+	return &Facts{
+		Container: container.Container{Engine: container.Docker, Name: "web"}, CPUs: 1,
+		Span: 10 * time.Second, Watched: 8 * time.Second, Sched: seen,
+	}
+}
+
+func TestANoisyNeighbourIsNamed(t *testing.T) {
+	noisy := &Facts{
+		Container: container.Container{Name: "batch"}, CPUs: 1, Span: 10 * time.Second, Watched: 8 * time.Second,
+		Sched: &bursts.Group{
+			Counts: bursts.Counts{CPUTime: 5600 * ms}, Unfinished: []time.Duration{8 * time.Second},
+			Behind: []bursts.Behind{{Group: 0, Time: 2400 * ms}},
+		},
+	}
+	found := one(t, Diagnose(quietHost, []*Facts{victim(), noisy}))
+	if found.ID != "web/noisy-neighbour:batch" || found.Level != High {
+		t.Errorf("%s is %s, want web's neighbour batch, high", found.ID, found.Level)
+	}
+	near(t, "cost", found.Cost.Rate, 2.3/8)
+	near(t, "each", found.Cost.Each.Seconds(), 2.3/80)
+	if found.Set[0].Command != "tare place web batch" {
+		t.Errorf("to be set: %+v", found.Set)
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	f := &Facts{
+		Container: container.Container{Name: "db", Engine: container.Docker}, Limit: 64 << 20, Span: 10 * time.Second,
+		Used: Counts{Memory: cgroup.Reclaim{Usage: 64 << 20, AtLimit: 50, Refaults: 5000, MajorFaults: 800}},
+	}
+	found := one(t, Diagnose(quietHost, []*Facts{f}))
+	if found.Kind != MemoryLimit || found.Based != Estimated {
+		t.Errorf("%s, %s: want memory-limit, estimated", found.ID, found.Based)
+	}
+	f.Used.HasStall, f.Used.MemoryStall = true, 2*time.Second
+	found = one(t, Diagnose(quietHost, []*Facts{f}))
+	near(t, "cost", found.Cost.Rate, 0.2)
+	if found.Based != Measured || found.Set[0].Command != "docker update --memory 88080384 db" {
+		t.Errorf("%s, to be set: %+v", found.Based, found.Set)
+	}
+	f.Used.Memory.AtLimit = 0
+	if found := Diagnose(quietHost, []*Facts{f}); len(found) > 0 {
+		t.Errorf("a limit that is not met is blamed: %+v", found)
+	}
+}
+
+func TestTheHealthyHaveNoLine(t *testing.T) {
+	f := victim()
+	f.Sched.Behind = []bursts.Behind{{Group: bursts.Others, Time: 30 * ms}, {Group: bursts.Nobody, Time: 300 * ms}}
+	if found := Diagnose(quietHost, []*Facts{f}); len(found) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}

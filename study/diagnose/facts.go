@@ -1,0 +1,85 @@
+package diagnose
+
+import (
+	"time"
+
+	"tare/container"
+	"tare/kernel/cgroup"
+	"tare/model/quota"
+	"tare/probe/bursts"
+	"tare/study/kit"
+)
+
+// Facts are what was read of one container. Rules read nothing else of it.
+type Facts struct {
+	Container container.Container
+	CPUs      int // that it may use
+	Bandwidth cgroup.Bandwidth
+	Limit     int64 // of memory, in bytes; 0 is none
+
+	Span time.Duration // of the counters
+	Used Counts
+
+	// Watched is how long its threads were watched; 0 where triage found nothing to watch.
+	Watched time.Duration
+	// During are the counters of that time alone.
+	During Counts
+	Sched  *bursts.Group
+}
+
+// Counts are counters of a container, or their differences.
+type Counts struct {
+	CPU, ThrottledTime time.Duration
+	Periods, Throttled int64
+	Memory             cgroup.Reclaim
+	// MemoryStall is the time in which at least one task waited for memory; it is known
+	// where HasStall.
+	MemoryStall time.Duration
+	HasStall    bool
+}
+
+func (c Counts) since(b Counts) Counts {
+	return Counts{
+		CPU: c.CPU - b.CPU, ThrottledTime: c.ThrottledTime - b.ThrottledTime,
+		Periods: c.Periods - b.Periods, Throttled: c.Throttled - b.Throttled,
+		Memory: c.Memory.Since(b.Memory), MemoryStall: c.MemoryStall - b.MemoryStall,
+		HasStall: c.HasStall && b.HasStall,
+	}
+}
+
+// Host is what rules need to know of the host.
+type Host struct {
+	CPUs   int
+	Kernel quota.Kernel
+	// Idle is the share of the CPUs' time in which nothing ran.
+	Idle float64
+	// Names are those of the containers that were watched, by the index that
+	// [bursts.Behind] has.
+	Names []string
+}
+
+// rules are all of them.
+var rules = []func(*Host, *Facts) []Finding{throttled, waiting, memoryLimit}
+
+// Diagnose applies every rule to every container. The costliest finding comes first.
+func Diagnose(h *Host, all []*Facts) []Finding {
+	var found []Finding
+	for _, f := range all {
+		for _, rule := range rules {
+			found = append(found, rule(h, f)...)
+		}
+	}
+	byCost(found)
+	return found
+}
+
+// rate is a time in each second of another.
+func rate(of, in time.Duration) float64 {
+	if in <= 0 {
+		return 0
+	}
+	return of.Seconds() / in.Seconds()
+}
+
+// short writes a time with three digits.
+func short(d time.Duration) string { return kit.Short(d).String() }

@@ -1,0 +1,144 @@
+package diagnose
+
+import (
+	"fmt"
+	"time"
+
+	"tare/record"
+	"tare/report"
+)
+
+// Answer is the result in one sentence.
+func (r *Result) Answer() string {
+	costly := 0
+	for _, f := range r.Findings {
+		if f.Level != Harmless {
+			costly++
+		}
+	}
+	switch {
+	case costly == 0:
+		return fmt.Sprintf("Nothing found in %d containers within %s.", len(r.Facts), short(r.Span))
+	case costly == 1:
+		return "One finding: " + r.Findings[0].sentence()
+	}
+	return fmt.Sprintf("%d findings. The costliest: %s", costly, r.Findings[0].sentence())
+}
+
+func (f Finding) sentence() string {
+	text := fmt.Sprintf("%s %s, which costs %s", f.Container, f.Says, f.Cost.perSecond())
+	if f.Cost.Each > 0 {
+		text += fmt.Sprintf(", %s each time", short(f.Cost.Each))
+	}
+	return text + "."
+}
+
+func (c Cost) perSecond() string { return fmt.Sprintf("%.2g s/s", c.Rate) }
+
+// Sheet is the page of the result.
+func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
+	s := report.Sheet{
+		Title: "tare diagnose", Answer: r.Answer(),
+		Facts: []string{
+			fmt.Sprintf("containers: %d, of which %d were watched", len(r.Facts), r.Watched),
+			fmt.Sprintf("time: %s from %s", short(r.Span), r.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
+			report.HostFact(on),
+		},
+	}
+	for _, n := range r.Notes {
+		s.Banners = append(s.Banners, "note: "+n)
+	}
+	if r.Lost > 0 {
+		s.Banners = append(s.Banners, fmt.Sprintf("lost: %d scheduler events found no room: waits are too low by as many", r.Lost))
+	}
+	if len(r.Findings) == 0 {
+		return s
+	}
+	s.Parts = append(s.Parts, report.Filled(r.table(), r.settings())...)
+	for _, f := range r.Findings {
+		var part report.Part = f.evidence()
+		if !isWhole {
+			part = report.Long{Part: part}
+		}
+		s.Parts = append(s.Parts, part)
+	}
+	return s
+}
+
+var tones = map[Level]report.Tone{High: report.Bad, Medium: report.Bad, Low: report.Plain, Harmless: report.Faint}
+
+func (r *Result) table() report.Table {
+	t := report.Table{
+		Title: "Findings",
+		Note: "Cost: time lost in each second, of all threads together. " +
+			"Each: time lost by one piece of work, which is what a thread runs between two blockings.",
+		Columns: []report.Column{
+			{Head: "container"}, {Head: "finding"}, {Head: "level"},
+			{Head: "cost, s/s", Number: true}, {Head: "each, ms", Number: true}, {Head: "confidence", Optional: true},
+		},
+	}
+	for _, f := range r.Findings {
+		each := report.Absent()
+		if f.Cost.Each > 0 {
+			each = report.Measured(float64(f.Cost.Each) / float64(time.Millisecond))
+		}
+		t.Rows = append(t.Rows, []report.Cell{
+			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]},
+			report.Measured(f.Cost.Rate), each, {Text: string(f.Based)},
+		})
+	}
+	return t
+}
+
+// settings are what to set, the best first.
+func (r *Result) settings() report.Table {
+	t := report.Table{
+		Title:   "What to set",
+		Columns: []report.Column{{Head: "container"}, {Head: "setting"}, {Head: "command"}},
+	}
+	for _, f := range r.Findings {
+		for _, to := range f.Set {
+			t.Rows = append(t.Rows, []report.Cell{{Text: f.Container}, {Text: to.Says}, {Text: to.Command}})
+		}
+	}
+	return t
+}
+
+func (f Finding) evidence() report.Table {
+	t := report.Table{
+		Title:   "Evidence: " + f.ID,
+		Columns: []report.Column{{Head: "figure"}, {Head: "value"}, {Head: "source"}},
+	}
+	for _, e := range f.Evidence {
+		t.Rows = append(t.Rows, []report.Cell{{Text: e.Name}, {Text: e.Value}, {Text: e.Source, Tone: report.Faint}})
+	}
+	return t
+}
+
+// Schema names the layout of what `tare diagnose --json` writes.
+const Schema = "tare-diagnose/1"
+
+// Document is the result as JSON. Fields that end in _ns are nanoseconds.
+type Document struct {
+	Schema     string        `json:"schema"`
+	Host       record.Host   `json:"host"`
+	Began      time.Time     `json:"began"`
+	Span       time.Duration `json:"span_ns"`
+	Answer     string        `json:"answer"`
+	Containers []string      `json:"containers"`
+	Findings   []Finding     `json:"findings"`
+	Lost       uint64        `json:"lost_events"`
+	Notes      []string      `json:"notes,omitempty"`
+}
+
+// Document makes what `tare diagnose --json` writes.
+func (r *Result) Document(on record.Host) Document {
+	d := Document{
+		Schema: Schema, Host: on, Began: r.Began.UTC(), Span: r.Span, Answer: r.Answer(),
+		Containers: []string{}, Findings: append([]Finding{}, r.Findings...), Lost: r.Lost, Notes: r.Notes,
+	}
+	for _, f := range r.Facts {
+		d.Containers = append(d.Containers, f.Container.Name)
+	}
+	return d
+}

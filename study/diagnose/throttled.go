@@ -1,0 +1,198 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/kernel/cgroup"
+	"tare/model/quota"
+)
+
+const (
+	// harmlessRate and harmlessEvents bound what is called harmless: less than that share of
+	// the time, and fewer than one stall a second. Who waits for such a container's work
+	// knows better; the finding says so.
+	harmlessRate   = 0.05
+	harmlessEvents = 1.0
+
+	// ended is the p99 of the delay that is left where a setting is said to end throttling:
+	// below the tick of most kernels nothing of a quota is visible.
+	ended = time.Millisecond
+
+	// idleEnough is the share of idle CPU time from which a quota saves nobody anything:
+	// shares would have given the container what it was refused.
+	idleEnough = 0.2
+)
+
+// throttled finds a quota that keeps a container from working.
+//
+// The time is the kernel's (throttled_usec of cpu.stat), which adds up over CPUs. A piece of
+// work is a burst: what a thread runs between two blockings, throttling and preemption
+// ignored. One of length b meets the end of the quota q at most b/q times, and so the number
+// of pieces that were interrupted is the sum of min(1, b/q) over all bursts.
+func throttled(h *Host, f *Facts) []Finding {
+	if f.Bandwidth.Quota == 0 || f.Used.Throttled == 0 {
+		return nil
+	}
+	cost := Cost{Rate: rate(f.Used.ThrottledTime, f.Span)}
+	work := workOf(f)
+	if n := work.interrupted; n > 0 && f.During.ThrottledTime > 0 {
+		cost.Events = n / f.Watched.Seconds()
+		cost.Each = time.Duration(float64(f.During.ThrottledTime) / n)
+	}
+	one := finding(f.Container, Throttled, cost)
+	one.Says = fmt.Sprintf("used up its quota in %d of %d periods", f.Used.Throttled, f.Used.Periods)
+	one.Evidence = []Fact{
+		{"quota", f.Bandwidth.String(), "cpu.max, or cpu.cfs_quota_us"},
+		{"throttled periods", fmt.Sprintf("%d of %d", f.Used.Throttled, f.Used.Periods), "cpu.stat"},
+		{"throttled time, all CPUs", short(f.Used.ThrottledTime) + " in " + short(f.Span), "cpu.stat"},
+		{"CPU time used", fmt.Sprintf("%.3g CPUs", rate(f.Used.CPU, f.Span)), "cpu.stat"},
+	}
+	if work.count > 0 {
+		one.Evidence = append(one.Evidence,
+			Fact{"work between two blockings", fmt.Sprintf("%s on average, %.3g a second", short(work.mean), work.rate), "sched_switch"})
+	}
+	stalls := max(cost.Events, rate(time.Duration(f.Used.Throttled)*time.Second, f.Span))
+	if cost.Rate < harmlessRate && stalls < harmlessEvents {
+		one.Level = Harmless
+		one.Says += "; harmless unless somebody waits for that work"
+		return []Finding{one}
+	}
+	one.Set = remedies(h, f, work)
+	return []Finding{one}
+}
+
+// work is what a container does between blockings.
+type work struct {
+	count       uint64
+	mean        time.Duration
+	shape       []float64 // of equal probability, ascending, as multiples of the mean
+	rate        float64   // a second
+	interrupted float64   // how many met the end of the quota
+}
+
+// shapeSteps is into how many values of equal probability a histogram of work is cut.
+const shapeSteps = 64
+
+func workOf(f *Facts) work {
+	if f.Sched == nil || f.Watched <= 0 {
+		return work{}
+	}
+	all := f.Sched.AllBursts()
+	w := work{count: all.Count(), mean: all.Mean(), rate: float64(all.Count()) / f.Watched.Seconds()}
+	if w.count == 0 || w.mean == 0 {
+		return work{}
+	}
+	for step, n := range all.Steps {
+		length := (step.Low + step.High) / 2
+		w.interrupted += float64(n) * min(1, length.Seconds()/f.Bandwidth.Quota.Seconds())
+	}
+	// No more pieces are interrupted than the quota ended on a CPU that ran one.
+	w.interrupted = min(w.interrupted, float64(f.During.Throttled)*float64(max(1, f.CPUs)))
+	for i := range shapeSteps {
+		w.shape = append(w.shape, all.Quantile((float64(i)+0.5)/shapeSteps).Seconds()/w.mean.Seconds())
+	}
+	return w
+}
+
+// remedies are what ends the throttling, by the model of the kernel's bandwidth control
+// ([tare/model/quota]): the smallest quota in the same period; a burst, where one is enough;
+// and no quota, where CPUs were idle meanwhile.
+func remedies(h *Host, f *Facts, w work) []Remedy {
+	var all []Remedy
+	period := f.Bandwidth.Period
+	if q, ok := smallestQuota(h, f, w); ok {
+		to := cgroup.Bandwidth{Quota: q, Period: period, Burst: f.Bandwidth.Burst}
+		all = append(all, Remedy{
+			Says:    fmt.Sprintf("a quota of %s in each %s", short(q), short(period)),
+			Command: quotaCommand(f.Container, to),
+		})
+	}
+	if b, ok := smallestBurst(h, f, w); ok {
+		to := f.Bandwidth
+		to.Burst = b
+		all = append(all, Remedy{
+			Says:    fmt.Sprintf("a burst of %s beside the quota", short(b)),
+			Command: quotaCommand(f.Container, to),
+		})
+	}
+	if h.Idle >= idleEnough {
+		all = append(all, Remedy{
+			Says:    fmt.Sprintf("CPU shares in place of the quota: CPUs were idle for %.0f %% of the time", 100*h.Idle),
+			Command: noQuotaCommand(f.Container),
+		})
+	}
+	return all
+}
+
+// mostThreads bounds the model.
+const mostThreads = 256
+
+// service is a container as the model has it: threads that work, and then block for as long as
+// they were seen to. So work of one thread never meets other work of it.
+func (w work) service(f *Facts) (quota.Service, quota.Arrival) {
+	nothing := hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)
+	_ = nothing.RecordValue(1)
+	alive := f.Sched.CPUTime + f.Sched.AllWaits().Sum() + f.Sched.Blocked.Sum()
+	threads := min(max(int(math.Round(rate(alive, f.Watched))), 1), mostThreads)
+	return quota.Service{
+			Demand: quota.Demand{Mean: w.mean, Shape: w.shape}, Base: nothing, CPUs: max(1, f.CPUs), Threads: threads,
+		}, quota.Arrival{
+			Connections: threads, Think: f.Sched.Blocked.Mean(),
+		}
+}
+
+// few keeps a prediction within some milliseconds.
+func few(h *Host) quota.Options { return quota.Options{Requests: 2000, Reruns: 4, Kernel: h.Kernel} }
+
+// free is the p99 of the time that work takes without a quota.
+func free(h *Host, service quota.Service, arrival quota.Arrival) (time.Duration, error) {
+	p, err := quota.Predict(service, arrival, quota.Bandwidth{}, few(h))
+	return time.Duration(p.P99.High) * time.Microsecond, err
+}
+
+func smallestQuota(h *Host, f *Facts, w work) (time.Duration, bool) {
+	if w.count == 0 {
+		return 0, false
+	}
+	service, arrival := w.service(f)
+	best, err := free(h, service, arrival)
+	if err != nil {
+		return 0, false
+	}
+	q, _, err := quota.Smallest(service, arrival, f.Bandwidth.Period, f.Bandwidth.Burst, best+ended, few(h))
+	return q, err == nil && q > f.Bandwidth.Quota
+}
+
+// smallestBurst halves the range of bursts that the kernel accepts, up to the quota.
+func smallestBurst(h *Host, f *Facts, w work) (time.Duration, bool) {
+	if w.count == 0 {
+		return 0, false
+	}
+	service, arrival := w.service(f)
+	best, err := free(h, service, arrival)
+	if err != nil {
+		return 0, false
+	}
+	enough := func(burst time.Duration) bool {
+		b := quota.Bandwidth{Quota: f.Bandwidth.Quota, Period: f.Bandwidth.Period, Burst: burst}
+		p, err := quota.Predict(service, arrival, b, few(h))
+		return err == nil && p.P99.High <= float64((best+ended).Microseconds())
+	}
+	step := quota.Grid(f.Bandwidth.Period)
+	low, high := int64(f.Bandwidth.Burst/step)+1, int64(f.Bandwidth.Quota/step)
+	if low > high || !enough(time.Duration(high)*step) {
+		return 0, false
+	}
+	for low < high {
+		if half := low + (high-low)/2; enough(time.Duration(half) * step) {
+			high = half
+		} else {
+			low = half + 1
+		}
+	}
+	return time.Duration(high) * step, true
+}

@@ -1,0 +1,266 @@
+package diagnose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"tare/container"
+	"tare/kernel/accounting"
+	"tare/kernel/cgroup"
+	"tare/kernel/host"
+	"tare/kernel/pressure"
+	"tare/kernel/procfs"
+	"tare/platform"
+	"tare/probe/bursts"
+	"tare/study/kit"
+	"tare/study/predict"
+)
+
+// The bounds of the time that containers are watched.
+const (
+	Shortest = time.Second
+	Longest  = time.Hour
+)
+
+const (
+	// triageShare is the part of the time that counters alone are read, to find what is
+	// worth watching.
+	triageShare = 0.2
+	// busy is the CPU use, in CPUs, from which a container is watched.
+	busy = 0.005
+	// mostWatched bounds how many containers are watched: those that used most.
+	mostWatched = 256
+)
+
+// Result is what was found.
+type Result struct {
+	Began    time.Time
+	Span     time.Duration
+	Facts    []*Facts
+	Findings []Finding
+	Watched  int // containers whose threads were watched
+	Lost     uint64
+	Weight   bursts.Weight
+	Notes    []string
+}
+
+// Run diagnoses running containers for a time, or until ctx ends, which is no error after
+// [Shortest]. It changes nothing.
+func Run(ctx context.Context, containers []container.Container, named bool, span time.Duration) (*Result, error) {
+	if span < Shortest || span > Longest {
+		return nil, kit.Usagef("watching for %v: want %v to %v", span, Shortest, Longest)
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Began: time.Now()}
+	var subjects []*subject
+	for _, c := range containers {
+		s, err := describe(c, layout)
+		var ended *container.Ended
+		switch {
+		case errors.As(err, &ended):
+			r.Notes = append(r.Notes, err.Error())
+		case err != nil:
+			r.Notes = append(r.Notes, fmt.Sprintf("%s is left out: %v", c.Name, err))
+		default:
+			subjects = append(subjects, s)
+		}
+	}
+	if len(subjects) == 0 {
+		return nil, errors.New("nothing to diagnose: the containers have ended")
+	}
+	return r, r.watch(ctx, subjects, named, span)
+}
+
+// subject is a container while it is watched.
+type subject struct {
+	facts                *Facts
+	group                cgroup.Group
+	first, second, third reading
+}
+
+// reading are the counters of a moment.
+type reading struct {
+	at     time.Time
+	counts Counts
+}
+
+func describe(c container.Container, layout cgroup.Layout) (*subject, error) {
+	in, _, err := layout.Of(c.PID)
+	if err != nil {
+		if procfs.Gone(err) {
+			return nil, &container.Ended{Name: c.Name}
+		}
+		return nil, err
+	}
+	s := &subject{facts: &Facts{Container: c}, group: c.OwnGroup(in, layout)}
+	f := s.facts
+	list, err := s.group.CPUs()
+	if err != nil {
+		return nil, err
+	}
+	if list == "" {
+		list = host.ReadTopology("/").Online
+	}
+	cpus, err := platform.ParseCPUList(list)
+	if err != nil {
+		return nil, err
+	}
+	f.CPUs = len(cpus)
+	if f.Bandwidth, err = s.group.Bandwidth(); err != nil {
+		return nil, err
+	}
+	if f.Limit, err = s.group.MemoryLimit(); err != nil {
+		return nil, err
+	}
+	s.first, err = s.read()
+	return s, err
+}
+
+// read takes the counters.
+func (s *subject) read() (reading, error) {
+	use, err := s.group.Use()
+	if err != nil {
+		return reading{}, err
+	}
+	r := reading{at: time.Now(), counts: Counts{CPU: use.CPU, ThrottledTime: use.ThrottledTime, Periods: use.Periods, Throttled: use.Throttled}}
+	if r.counts.Memory, err = s.group.Reclaimed(); err != nil {
+		return reading{}, err
+	}
+	if dir, ok := s.group.Unified(); ok {
+		if stall, err := pressure.Group(dir, pressure.Memory).Read(); err == nil {
+			r.counts.MemoryStall, r.counts.HasStall = stall.Some.Total, true
+		}
+	}
+	return r, nil
+}
+
+// isWorthWatching tells whether the time of triage showed anything that the scheduler's
+// events could explain.
+func (s *subject) isWorthWatching() bool {
+	c := s.second.counts.since(s.first.counts)
+	return c.Throttled > 0 || rate(c.CPU, s.second.at.Sub(s.first.at)) >= busy
+}
+
+func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, span time.Duration) error {
+	hostBefore, err := accounting.Take("/proc")
+	if err != nil {
+		return err
+	}
+	stopped := !wait(ctx, time.Duration(triageShare*float64(span)))
+	subjects = r.readAll(subjects, func(s *subject, to reading) { s.second = to })
+	h := &Host{CPUs: host.ReadTopology("/").CPUs()}
+	h.Kernel, _ = predict.HostKernel("/")
+	var targets []bursts.Target
+	var watched []*subject
+	for _, s := range subjects {
+		if (!named && !s.isWorthWatching()) || len(targets) == mostWatched {
+			continue
+		}
+		t, err := target(s.facts.Container)
+		if err != nil {
+			r.Notes = append(r.Notes, err.Error())
+			continue
+		}
+		targets, watched = append(targets, t), append(watched, s)
+		h.Names = append(h.Names, s.facts.Container.Name)
+	}
+	var recording *bursts.Recording
+	if len(targets) > 0 && !stopped {
+		if recording, err = bursts.Start(targets, bursts.Options{Weigh: true}); err != nil {
+			return err
+		}
+		// Loading the programs took a while: what is compared begins now.
+		r.readAll(watched, func(s *subject, to reading) { s.second = to })
+		stopped = !wait(ctx, time.Duration((1-triageShare)*float64(span)))
+	}
+	if stopped && time.Since(r.Began) < Shortest {
+		return context.Cause(ctx)
+	}
+	if stopped {
+		r.Notes = append(r.Notes, "stopped before the end")
+	}
+	subjects = r.readAll(subjects, func(s *subject, to reading) { s.third = to })
+	if recording != nil {
+		seen, err := recording.Stop()
+		if err != nil {
+			return err
+		}
+		r.Lost, r.Weight, r.Watched = seen.Lost, seen.Weight, len(watched)
+		for i, s := range watched {
+			s.facts.Watched, s.facts.Sched = seen.Span(), &seen.Groups[i]
+			s.facts.During = s.third.counts.since(s.second.counts)
+		}
+	}
+	hostAfter, err := accounting.Take("/proc")
+	if err != nil {
+		return err
+	}
+	h.Idle = idle(hostBefore, hostAfter)
+	for _, s := range subjects {
+		s.facts.Span, s.facts.Used = s.third.at.Sub(s.first.at), s.third.counts.since(s.first.counts)
+		r.Facts = append(r.Facts, s.facts)
+	}
+	r.Span = time.Since(r.Began)
+	r.Findings = Diagnose(h, r.Facts)
+	return nil
+}
+
+// readAll reads each, and drops with a note those that have ended.
+func (r *Result) readAll(subjects []*subject, put func(*subject, reading)) (still []*subject) {
+	for _, s := range subjects {
+		to, err := s.read()
+		if err != nil {
+			r.Notes = append(r.Notes, s.facts.Container.Name+" has ended, and is left out")
+			continue
+		}
+		put(s, to)
+		still = append(still, s)
+	}
+	return still
+}
+
+// target is what the probe watches of a container; tare itself is left out of processes that
+// it descends from.
+func target(c container.Container) (bursts.Target, error) {
+	if c.Cgroup != "" {
+		return bursts.Target{Name: c.Name, Cgroup: c.Cgroup}, nil
+	}
+	pids, err := c.Processes()
+	if err != nil {
+		return bursts.Target{}, err
+	}
+	var others []int
+	for _, pid := range pids {
+		if pid != os.Getpid() {
+			others = append(others, pid)
+		}
+	}
+	if len(others) == 0 {
+		return bursts.Target{}, &container.Ended{Name: c.Name}
+	}
+	return bursts.Target{Name: c.Name, PIDs: others}, nil
+}
+
+// wait lets time go by; false where ctx ended before.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// idle is the share of the CPUs' time in which nothing ran, or somebody else's machine did.
+func idle(before, after accounting.Snapshot) float64 {
+	whole := after.Taken.Sub(before.Taken) * time.Duration(max(1, after.CPUs))
+	return 1 - rate(after.Busy-before.Busy, whole)
+}
