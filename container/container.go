@@ -6,6 +6,8 @@
 // trees what no engine owns. It changes nothing and starts nothing.
 package container
 
+import "time"
+
 // Engine is whose a container is.
 type Engine string
 
@@ -46,5 +48,20 @@ type Container struct {
 	// and containerd of what Docker runs, has most often an id for a name, and not its labels.
 	Told bool `json:"-"`
 
+	// Kept is what the engine does for it while it runs, as far as the engine describes that.
+	Kept Kept `json:"-"`
+
 	inner []string // directories, below Cgroup, of others that an engine told of
+}
+
+// Kept is what an engine does for a container while it runs.
+type Kept struct {
+	// CheckEvery is the interval of its health check; 0 where there is none.
+	CheckEvery time.Duration
+	LogDriver  string // "json-file"
+	// Log is the file to which the engine writes its output; empty where it writes none, or
+	// the engine is a user's and may name any file.
+	Log string
+	// Addresses are its own in the networks of the engine.
+	Addresses []string
 }

@@ -1,12 +1,14 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -131,5 +133,29 @@ func inspect(ctx context.Context, c *client.Client, engine Engine, s container.S
 		return nil, nil
 	}
 	found.PID = answer.Container.State.Pid
+	found.Kept = keptOf(&answer.Container)
 	return found, nil
+}
+
+// checkInterval is that of health checks that name none.
+const checkInterval = 30 * time.Second
+
+func keptOf(c *container.InspectResponse) (k Kept) {
+	if c.Config != nil && c.Config.Healthcheck != nil {
+		if check := c.Config.Healthcheck; len(check.Test) > 0 && check.Test[0] != "NONE" {
+			k.CheckEvery = cmp.Or(check.Interval, checkInterval)
+		}
+	}
+	if c.HostConfig != nil {
+		k.LogDriver = c.HostConfig.LogConfig.Type
+	}
+	k.Log = c.LogPath
+	if c.NetworkSettings != nil {
+		for _, n := range c.NetworkSettings.Networks {
+			if n != nil && n.IPAddress.IsValid() {
+				k.Addresses = append(k.Addresses, n.IPAddress.String())
+			}
+		}
+	}
+	return k
 }

@@ -27,6 +27,9 @@ const (
 	WaitsForCPU Kind = "waits-for-cpu"   // behind its own threads, or the host's processes
 	Neighbour   Kind = "noisy-neighbour" // behind another container
 	MemoryLimit Kind = "memory-limit"    // pages that its limit pushed out are read again
+	Checks      Kind = "health-check"    // what its health check takes of the CPUs
+	Log         Kind = "log"             // what writing its output to the log takes
+	Proxy       Kind = "userland-proxy"  // what passing on its published ports takes
 )
 
 // Level is how much a finding costs.

@@ -161,3 +161,53 @@ func TestTheHealthyHaveNoLine(t *testing.T) {
 		t.Errorf("found %+v", found)
 	}
 }
+
+// checked is one of twenty containers whose check runs each second.
+func checked(every time.Duration) *Facts {
+	return &Facts{
+		Container: container.Container{Name: "web", Engine: container.Docker, Kept: container.Kept{CheckEvery: every}},
+		Span:      10 * time.Second,
+		Used:      Counts{CPU: 200 * ms},
+		Engine:    EngineWork{Shim: 500 * ms, Daemon: 100 * ms},
+	}
+}
+
+func TestACheckThatCostsMoreThanTheService(t *testing.T) {
+	found := one(t, Diagnose(quietHost, []*Facts{checked(time.Second)}))
+	if found.Kind != Checks || !strings.Contains(found.Says, "costs more than the service") {
+		t.Errorf("%s: %s", found.ID, found.Says)
+	}
+	near(t, "cost", found.Cost.Rate, 0.06)
+	near(t, "each", found.Cost.Each.Seconds(), 0.06)
+	if found.Set[0].Command != "--health-interval 30s" {
+		t.Errorf("to be set: %+v", found.Set)
+	}
+	rare := checked(5 * time.Minute)
+	rare.Engine = EngineWork{Shim: 10 * ms}
+	if found := Diagnose(quietHost, []*Facts{rare}); len(found) > 0 {
+		t.Errorf("a rare check is blamed: %+v", found)
+	}
+}
+
+func TestALogFloodAndAProxy(t *testing.T) {
+	flood := &Facts{
+		Container: container.Container{Name: "chatty", Kept: container.Kept{LogDriver: "json-file"}},
+		Span:      10 * time.Second, Engine: EngineWork{Daemon: 2 * time.Second, LogBytes: 50 << 20},
+	}
+	if found := one(t, Diagnose(quietHost, []*Facts{flood})); found.Kind != Log || !strings.Contains(found.Says, "5 MiB/s") {
+		t.Errorf("%s: %s", found.ID, found.Says)
+	}
+	published := &Facts{Container: container.Container{Name: "web"}, Span: 10 * time.Second, Engine: EngineWork{Proxy: 3 * time.Second}}
+	if found := one(t, Diagnose(quietHost, []*Facts{published})); found.Kind != Proxy || found.Level != High {
+		t.Errorf("%s is %s", found.ID, found.Level)
+	}
+}
+
+func TestShareDaemon(t *testing.T) {
+	silent, checks, chatty := &Facts{Span: time.Second}, checked(time.Second), &Facts{Span: time.Second}
+	chatty.Engine.LogBytes = 30 * checkWork
+	shareDaemon([]*Facts{silent, checks, chatty}, 4*time.Second)
+	if silent.Engine.Daemon != 0 || checks.Engine.Daemon != time.Second || chatty.Engine.Daemon != 3*time.Second {
+		t.Errorf("shares %v, %v and %v, want 0, 1s and 3s", silent.Engine.Daemon, checks.Engine.Daemon, chatty.Engine.Daemon)
+	}
+}

@@ -25,6 +25,19 @@ type Facts struct {
 	// During are the counters of that time alone.
 	During Counts
 	Sched  *bursts.Group
+
+	// Engine is what the engine did for it in Span.
+	Engine EngineWork
+}
+
+// EngineWork is CPU time that an engine's processes used for one container.
+type EngineWork struct {
+	Shim  time.Duration // its shim, with the runtime and the checks that it waited for
+	Proxy time.Duration // its docker-proxy processes
+	// Daemon is the part of the engine's daemons that went to its checks and its log: see
+	// shareDaemon.
+	Daemon   time.Duration
+	LogBytes int64
 }
 
 // Counts are counters of a container, or their differences.
@@ -59,7 +72,7 @@ type Host struct {
 }
 
 // rules are all of them.
-var rules = []func(*Host, *Facts) []Finding{throttled, waiting, memoryLimit}
+var rules = []func(*Host, *Facts) []Finding{throttled, waiting, memoryLimit, checks, logs, proxy}
 
 // Diagnose applies every rule to every container. The costliest finding comes first.
 func Diagnose(h *Host, all []*Facts) []Finding {

@@ -152,6 +152,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	if err != nil {
 		return err
 	}
+	logs := logSizes(subjects)
 	stopped := !wait(ctx, time.Duration(triageShare*float64(span)))
 	subjects = r.readAll(subjects, func(s *subject, to reading) { s.second = to })
 	h := &Host{CPUs: host.ReadTopology("/").CPUs()}
@@ -207,6 +208,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		r.Facts = append(r.Facts, s.facts)
 	}
 	r.Span = time.Since(r.Began)
+	engineWork(r.Facts, logs, hostBefore, hostAfter)
 	r.Findings = Diagnose(h, r.Facts)
 	return nil
 }

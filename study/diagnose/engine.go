@@ -1,0 +1,177 @@
+package diagnose
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/container"
+	"tare/kernel/accounting"
+	"tare/kernel/procfs"
+)
+
+const (
+	// leastEngine is the CPU time in each second from which an engine's work for a container
+	// is worth a line, and leastChecks the same of checks that cost more than the service.
+	leastEngine = 0.01
+	leastChecks = 0.002
+	// leastLog is the rate of a log, in bytes a second, from which its cost is looked at.
+	leastLog = 64 << 10
+)
+
+// checks finds a health check that takes more than it is worth. Each one has the runtime
+// start a process in the container: its shim waits for both, so that their CPU time is the
+// shim's children's (/proc/PID/stat). The engine's daemons have their part.
+func checks(_ *Host, f *Facts) []Finding {
+	every := f.Container.Kept.CheckEvery
+	if every <= 0 || f.Span <= 0 {
+		return nil
+	}
+	used := f.Engine.Shim + f.Engine.Daemon
+	cost := Cost{Rate: rate(used, f.Span), Events: 1 / every.Seconds()}
+	cost.Each = time.Duration(cost.Rate * float64(every))
+	// What the check itself runs is the container's own CPU time too, so this is a bound.
+	overService := used > f.Used.CPU
+	if cost.Rate < leastChecks || (cost.Rate < leastEngine && !overService) {
+		return nil
+	}
+	one := finding(f.Container, Checks, cost)
+	one.Says = fmt.Sprintf("its health check runs every %s", short(every))
+	if overService {
+		one.Says += " and costs more than the service"
+	}
+	one.Evidence = []Fact{
+		{"shim, runtime and check", short(f.Engine.Shim) + " of CPU time in " + short(f.Span), "/proc/PID/stat of the shim"},
+		{"the engine's daemons", short(f.Engine.Daemon) + " of CPU time, its part", "/proc/PID/stat"},
+		{"the container, with the check", short(f.Used.CPU) + " of CPU time", "cpu.stat"},
+	}
+	rarer := max(usualCheck, 2*every)
+	one.Set = []Remedy{
+		{Says: fmt.Sprintf("a check every %s: saves %.2g s/s", short(rarer), cost.Rate*(1-every.Seconds()/rarer.Seconds())), Command: "--health-interval " + rarer.String()},
+		{Says: "a check from outside (HTTP or TCP), which starts no process"},
+	}
+	return []Finding{one}
+}
+
+// usualCheck is the interval that engines take where none is given.
+const usualCheck = 30 * time.Second
+
+// logs finds output that the engine's daemon is busy to write down.
+func logs(_ *Host, f *Facts) []Finding {
+	perSecond := float64(f.Engine.LogBytes) / max(f.Span.Seconds(), 1e-9)
+	cost := Cost{Rate: rate(f.Engine.Daemon, f.Span)}
+	if perSecond < leastLog || cost.Rate < leastEngine {
+		return nil
+	}
+	one := finding(f.Container, Log, cost)
+	one.Based = Estimated
+	one.Says = fmt.Sprintf("writes %s/s to its log (%s)", bytes(int64(perSecond)), f.Container.Kept.LogDriver)
+	one.Evidence = []Fact{
+		{"log", bytes(f.Engine.LogBytes) + " in " + short(f.Span), "size of the log file"},
+		{"the engine's daemons", short(f.Engine.Daemon) + " of CPU time, its part", "/proc/PID/stat"},
+	}
+	one.Set = []Remedy{{Says: "less output, or the driver local with a bound", Command: "--log-driver local --log-opt max-size=10m"}}
+	return []Finding{one}
+}
+
+// proxy finds published ports that a program passes on, packet by packet.
+func proxy(_ *Host, f *Facts) []Finding {
+	cost := Cost{Rate: rate(f.Engine.Proxy, f.Span)}
+	if cost.Rate < leastEngine {
+		return nil
+	}
+	one := finding(f.Container, Proxy, cost)
+	one.Says = "its published ports pass through docker-proxy"
+	one.Evidence = []Fact{{"docker-proxy", short(f.Engine.Proxy) + " of CPU time in " + short(f.Span), "/proc/PID/stat"}}
+	one.Set = []Remedy{
+		{Says: "no proxy, where clients come by the host's own address", Command: `"userland-proxy": false in /etc/docker/daemon.json`},
+		{Says: "the host's network", Command: "--network host"},
+	}
+	return []Finding{one}
+}
+
+// logSizes are the sizes of the containers' log files, by the container's id. Files that a
+// user's engine names are left alone.
+func logSizes(subjects []*subject) map[string]int64 {
+	sizes := map[string]int64{}
+	for _, s := range subjects {
+		if c := s.facts.Container; !c.Unprivileged && c.Kept.Log != "" {
+			if info, err := os.Lstat(c.Kept.Log); err == nil && info.Mode().IsRegular() {
+				sizes[c.ID] = info.Size()
+			}
+		}
+	}
+	return sizes
+}
+
+// engineWork gives each container what its engine's processes used between two moments.
+func engineWork(all []*Facts, logsBefore map[string]int64, before, after accounting.Snapshot) {
+	var daemons time.Duration
+	for pid, now := range after.Processes {
+		was, ok := before.Processes[pid]
+		if !ok || was.Start != now.Start {
+			continue
+		}
+		own, reaped := now.Own-was.Own, now.Reaped-was.Reaped
+		switch now.Command {
+		case "dockerd", "containerd":
+			daemons += own // its children's are the shims' own
+		case "containerd-shim", "conmon":
+			if f := ofArgs(all, pid, func(c container.Container, arg string) bool { return len(arg) >= 12 && arg == c.ID }); f != nil {
+				f.Engine.Shim += own + reaped
+			}
+		case "docker-proxy":
+			if f := ofArgs(all, pid, func(c container.Container, arg string) bool { return slices.Contains(c.Kept.Addresses, arg) }); f != nil {
+				f.Engine.Proxy += own
+			}
+		}
+	}
+	for _, f := range all {
+		if size, ok := logsBefore[f.Container.ID]; ok {
+			if info, err := os.Lstat(f.Container.Kept.Log); err == nil {
+				f.Engine.LogBytes = max(0, info.Size()-size)
+			}
+		}
+	}
+	shareDaemon(all, daemons)
+}
+
+// ofArgs finds the container that an argument of a process names.
+func ofArgs(all []*Facts, pid int, names func(c container.Container, arg string) bool) *Facts {
+	args, err := procfs.Host.Process(pid).Args()
+	if err != nil {
+		return nil
+	}
+	for _, f := range all {
+		if slices.ContainsFunc(args, func(arg string) bool { return names(f.Container, strings.TrimSpace(arg)) }) {
+			return f
+		}
+	}
+	return nil
+}
+
+// checkWork is what a check takes of the daemons, as so many bytes of log. It is assumed, and
+// matters only where checks and logs are busy at once.
+const checkWork = 512 << 10
+
+// shareDaemon shares the daemons' CPU time out by what containers had them do.
+func shareDaemon(all []*Facts, used time.Duration) {
+	var sum float64
+	work := func(f *Facts) float64 {
+		w := float64(f.Engine.LogBytes)
+		if every := f.Container.Kept.CheckEvery; every > 0 {
+			w += checkWork * f.Span.Seconds() / every.Seconds()
+		}
+		return w
+	}
+	for _, f := range all {
+		sum += work(f)
+	}
+	for _, f := range all {
+		if sum > 0 {
+			f.Engine.Daemon = time.Duration(float64(used) * work(f) / sum)
+		}
+	}
+}
