@@ -93,6 +93,10 @@ type Counts struct {
 	InterruptWakeups, InterruptElsewhere uint64
 	// OtherElsewhere are the wakings by threads after which it did.
 	OtherElsewhere uint64
+
+	// Delays is the sum, over the bursts that ended, of the length times what was waited within,
+	// in units of 2^20 ns^2: see [Group.Delay].
+	Delays uint64
 }
 
 func (c Counts) plus(o Counts) Counts {
@@ -108,6 +112,7 @@ func (c Counts) plus(o Counts) Counts {
 		c.InterruptWakeups + o.InterruptWakeups,
 		c.InterruptElsewhere + o.InterruptElsewhere,
 		c.OtherElsewhere + o.OtherElsewhere,
+		c.Delays + o.Delays,
 	}
 }
 
@@ -124,6 +129,7 @@ func (c Counts) minus(o Counts) Counts {
 		c.InterruptWakeups - o.InterruptWakeups,
 		c.InterruptElsewhere - o.InterruptElsewhere,
 		c.OtherElsewhere - o.OtherElsewhere,
+		c.Delays - o.Delays,
 	}
 }
 
@@ -134,6 +140,7 @@ const (
 	Kernel  = -2 // threads of the kernel
 	Nobody  = -3 // the CPU was idle: it was waking up, or on its way into the thread
 	Unknown = -4 // the wait began further back than is remembered, or elsewhere
+	Quota   = -5 // the group's quota was used up when the wait began, whoever had the CPU
 )
 
 // Behind is how long a group's threads waited for a CPU while another had it.
@@ -164,6 +171,16 @@ type Group struct {
 
 	Absences []Absence // the longest first; with [Options.Stacks]
 	Samples  []Sample  // the most frequent first; with [Options.Hertz]
+}
+
+// Delay is how long a burst waited for a CPU until it ended, on average over the time on a
+// CPU: a thread that works counts for what it works, and one that hardly runs for next to
+// nothing. Bursts that go on are not in it, and it is 0 where stacks are kept.
+func (g *Group) Delay() time.Duration {
+	if sum := g.Burst.Sum(); sum > 0 {
+		return time.Duration(float64(g.Delays) * (1 << 20) / float64(sum))
+	}
+	return 0
 }
 
 // AllBursts are the bursts that ended and those that go on.

@@ -16,7 +16,7 @@ type kernelHistograms struct{ Burst, Wait, Blocked, Run kernelHistogram }
 type kernelCounts struct {
 	CPUTime, Bursts, Wakeups, Voluntary, Involuntary, Migrations uint64
 	Hard, Soft, InterruptWakeups                                 uint64
-	InterruptElsewhere, OtherElsewhere                           uint64
+	InterruptElsewhere, OtherElsewhere, Delays                   uint64
 }
 
 func (k kernelCounts) counts() Counts {
@@ -24,7 +24,7 @@ func (k kernelCounts) counts() Counts {
 		CPUTime: time.Duration(k.CPUTime), Bursts: k.Bursts, Wakeups: k.Wakeups,
 		Voluntary: k.Voluntary, Involuntary: k.Involuntary, Migrations: k.Migrations,
 		Hard: k.Hard, Soft: k.Soft, InterruptWakeups: k.InterruptWakeups,
-		InterruptElsewhere: k.InterruptElsewhere, OtherElsewhere: k.OtherElsewhere,
+		InterruptElsewhere: k.InterruptElsewhere, OtherElsewhere: k.OtherElsewhere, Delays: k.Delays,
 	}
 }
 

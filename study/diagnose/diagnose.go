@@ -6,8 +6,9 @@
 // Nothing is changed. Each rule is a function of what was read of one container, so that
 // its figures can be checked by hand; the rules are in the files that have their names.
 //
-// A cost is time lost in each second of wall time, of all threads together: two threads
-// that wait all the time cost 2 s/s.
+// A cost is time lost in each second of wall time, by all work together: two threads that
+// would work and wait instead cost 2 s/s. A piece of work is what a thread runs between two
+// blockings, as a request often is.
 package diagnose
 
 import (

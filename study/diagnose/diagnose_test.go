@@ -20,14 +20,14 @@ var quietHost = &Host{CPUs: 2, Kernel: quota.DefaultKernel, Names: []string{"web
 // each 100 ms: 13 ms are done, the rest of the period is waited for, twice over. Each piece of
 // work takes 174 ms longer.
 func isolated() *Facts {
-	seen := &bursts.Group{Counts: bursts.Counts{CPUTime: 240 * ms}}
+	seen := &bursts.Group{Counts: bursts.Counts{CPUTime: 240 * ms, Delays: 8 * product(30*ms, 174*ms)}}
 	for range 8 {
 		seen.Burst.Add(30 * ms)
 		seen.Blocked.Add(795 * ms)
 		seen.Wait.Add(87 * ms)
 		seen.Wait.Add(87 * ms)
 	}
-	seen.Behind = []bursts.Behind{{Group: bursts.Nobody, Time: 8 * 174 * ms, Waits: 16}}
+	seen.Behind = []bursts.Behind{{Group: bursts.Quota, Time: 8 * 174 * ms, Waits: 16}}
 	return &Facts{
 		Container: container.Container{Engine: container.Docker, Name: "web"}, CPUs: 2,
 		Bandwidth: cgroup.Bandwidth{Quota: 13 * ms, Period: 100 * ms},
@@ -38,6 +38,9 @@ func isolated() *Facts {
 		Sched:     seen,
 	}
 }
+
+// product is a burst's part of [bursts.Counts.Delays].
+func product(length, waited time.Duration) uint64 { return uint64(length>>10) * uint64(waited>>10) }
 
 func one(t *testing.T, found []Finding) Finding {
 	t.Helper()
@@ -101,7 +104,7 @@ func TestASleeperPaysNothing(t *testing.T) {
 // victim works for 30 ms, ten times a second, on the CPU of one that never stops: it waits
 // for about as long as it works.
 func victim() *Facts {
-	seen := &bursts.Group{Counts: bursts.Counts{CPUTime: 2400 * ms}}
+	seen := &bursts.Group{Counts: bursts.Counts{CPUTime: 2400 * ms, Delays: 80 * product(30*ms, 30*ms)}}
 	for range 80 {
 		seen.Burst.Add(30 * ms)
 		seen.Blocked.Add(40 * ms)
@@ -157,6 +160,7 @@ func TestMemoryLimit(t *testing.T) {
 func TestTheHealthyHaveNoLine(t *testing.T) {
 	f := victim()
 	f.Sched.Behind = []bursts.Behind{{Group: bursts.Others, Time: 30 * ms}, {Group: bursts.Nobody, Time: 300 * ms}}
+	f.Sched.Delays = 80 * product(30*ms, 4*ms)
 	if found := Diagnose(quietHost, []*Facts{f}); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}

@@ -30,6 +30,19 @@ type Facts struct {
 	Engine EngineWork
 }
 
+// behind is how long its threads waited behind somebody.
+func (f *Facts) behind(who int) (sum time.Duration) {
+	if f.Sched == nil {
+		return 0
+	}
+	for _, b := range f.Sched.Behind {
+		if b.Group == who {
+			sum += b.Time
+		}
+	}
+	return sum
+}
+
 // EngineWork is CPU time that an engine's processes used for one container.
 type EngineWork struct {
 	Shim  time.Duration // its shim, with the runtime and the checks that it waited for

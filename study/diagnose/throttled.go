@@ -9,11 +9,12 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/model/quota"
+	"tare/probe/bursts"
 )
 
 const (
 	// harmlessRate and harmlessEvents bound what is called harmless: less than that share of
-	// the time, and fewer than one stall a second. Who waits for such a container's work
+	// the time, and fewer throttled periods a second. Who waits for such a container's work
 	// knows better; the finding says so.
 	harmlessRate   = 0.05
 	harmlessEvents = 1.0
@@ -29,19 +30,21 @@ const (
 
 // throttled finds a quota that keeps a container from working.
 //
-// The time is the kernel's (throttled_usec of cpu.stat), which adds up over CPUs. A piece of
-// work is a burst: what a thread runs between two blockings, throttling and preemption
-// ignored. One of length b meets the end of the quota q at most b/q times, and so the number
-// of pieces that were interrupted is the sum of min(1, b/q) over all bursts.
+// A thread waits because of the quota where its group's was used up when the wait began: the
+// probe sees that (cfs_rq->throttle_count). Where it was not watched, the time is the kernel's
+// (throttled_usec of cpu.stat), which adds up over CPUs and not over threads.
 func throttled(h *Host, f *Facts) []Finding {
 	if f.Bandwidth.Quota == 0 || f.Used.Throttled == 0 {
 		return nil
 	}
 	cost := Cost{Rate: rate(f.Used.ThrottledTime, f.Span)}
 	work := workOf(f)
-	if n := work.interrupted; n > 0 && f.During.ThrottledTime > 0 {
-		cost.Events = n / f.Watched.Seconds()
-		cost.Each = time.Duration(float64(f.During.ThrottledTime) / n)
+	if work.interrupted > 0 {
+		cost = perPiece(f, f.behind(bursts.Quota))
+		// Those that were interrupted have the whole of the delay.
+		part := min(1, rate(work.piece, f.Bandwidth.Quota))
+		cost.Events *= part
+		cost.Each = time.Duration(float64(cost.Each) / part)
 	}
 	one := finding(f.Container, Throttled, cost)
 	one.Says = fmt.Sprintf("used up its quota in %d of %d periods", f.Used.Throttled, f.Used.Periods)
@@ -53,10 +56,10 @@ func throttled(h *Host, f *Facts) []Finding {
 	}
 	if work.count > 0 {
 		one.Evidence = append(one.Evidence,
-			Fact{"work between two blockings", fmt.Sprintf("%s on average, %.3g a second", short(work.mean), work.rate), "sched_switch"})
+			Fact{"a piece of work", fmt.Sprintf("%s of CPU time, %.3g a second", short(work.piece), work.rate), "sched_switch"},
+			fact("threads waited for the quota", f.behind(bursts.Quota), f))
 	}
-	stalls := max(cost.Events, rate(time.Duration(f.Used.Throttled)*time.Second, f.Span))
-	if cost.Rate < harmlessRate && stalls < harmlessEvents {
+	if cost.Rate < harmlessRate && float64(f.Used.Throttled) < harmlessEvents*f.Span.Seconds() {
 		one.Level = Harmless
 		one.Says += "; harmless unless somebody waits for that work"
 		return []Finding{one}
@@ -67,35 +70,52 @@ func throttled(h *Host, f *Facts) []Finding {
 
 // work is what a container does between blockings.
 type work struct {
-	count       uint64
-	mean        time.Duration
-	shape       []float64 // of equal probability, ascending, as multiples of the mean
-	rate        float64   // a second
-	interrupted float64   // how many met the end of the quota
+	count uint64
+	mean  time.Duration
+	shape []float64 // of equal probability, ascending, as multiples of the mean
+
+	piece       time.Duration // see [pieceOf]
+	rate        float64       // pieces a second
+	interrupted float64       // how many of them met the end of the quota
 }
 
 // shapeSteps is into how many values of equal probability a histogram of work is cut.
 const shapeSteps = 64
 
+// workOf reads off what was recorded. A piece of work of length b meets the end of the quota q
+// at most b/q times, and so is interrupted with a probability of min(1, b/q).
 func workOf(f *Facts) work {
 	if f.Sched == nil || f.Watched <= 0 {
 		return work{}
 	}
 	all := f.Sched.AllBursts()
-	w := work{count: all.Count(), mean: all.Mean(), rate: float64(all.Count()) / f.Watched.Seconds()}
-	if w.count == 0 || w.mean == 0 {
+	w := work{count: all.Count(), mean: all.Mean(), piece: pieceOf(all)}
+	if w.count == 0 || w.piece == 0 {
 		return work{}
 	}
-	for step, n := range all.Steps {
-		length := (step.Low + step.High) / 2
-		w.interrupted += float64(n) * min(1, length.Seconds()/f.Bandwidth.Quota.Seconds())
-	}
-	// No more pieces are interrupted than the quota ended on a CPU that ran one.
-	w.interrupted = min(w.interrupted, float64(f.During.Throttled)*float64(max(1, f.CPUs)))
+	pieces := all.Sum().Seconds() / w.piece.Seconds()
+	w.rate = pieces / f.Watched.Seconds()
+	w.interrupted = pieces * min(1, rate(w.piece, f.Bandwidth.Quota))
 	for i := range shapeSteps {
 		w.shape = append(w.shape, all.Quantile((float64(i)+0.5)/shapeSteps).Seconds()/w.mean.Seconds())
 	}
 	return w
+}
+
+// pieceOf is the length of a piece of work: of the burst in which a moment on the CPU lies, on
+// average. Many short bursts of a runtime's own threads, which do next to nothing, leave it as
+// it is.
+func pieceOf(all *bursts.Histogram) time.Duration {
+	var squares, sum float64
+	for step, n := range all.Steps {
+		length := (step.Low + step.High).Seconds() / 2
+		squares += float64(n) * length * length
+		sum += float64(n) * length
+	}
+	if sum == 0 {
+		return 0
+	}
+	return time.Duration(squares / sum * float64(time.Second))
 }
 
 // remedies are what ends the throttling, by the model of the kernel's bandwidth control

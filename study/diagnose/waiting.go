@@ -19,8 +19,8 @@ const (
 // waiting finds time for which a container's threads could have run and had no CPU because
 // others had it: a neighbour that is named, or the host's processes and its own threads.
 //
-// Time behind nobody is left out: the CPU was idle, and so the thread was throttled or the
-// CPU was waking up. A container that had as much of the CPUs as it could use without
+// Time behind nobody is left out, for the CPU was waking up, and so is time for which a quota
+// held the threads ([throttled]). A container that had as much of the CPUs as it could use without
 // blocking (it computes) waits as a matter of course, and is left out where it had its share.
 func waiting(h *Host, f *Facts) []Finding {
 	if f.Sched == nil || f.Watched <= 0 {
@@ -29,12 +29,12 @@ func waiting(h *Host, f *Facts) []Finding {
 	behind := map[int]time.Duration{}
 	var all time.Duration
 	for _, b := range f.Sched.Behind {
-		if b.Group != bursts.Nobody && b.Group != bursts.Unknown {
+		if b.Group != bursts.Nobody && b.Group != bursts.Unknown && b.Group != bursts.Quota {
 			behind[b.Group] += b.Time
 			all += b.Time
 		}
 	}
-	if rate(all, f.Watched) < leastWaiting || hasItsShare(f, all) {
+	if perPiece(f, all).Rate < leastWaiting || hasItsShare(f, all) {
 		return nil
 	}
 	var found []Finding
@@ -50,24 +50,27 @@ func waiting(h *Host, f *Facts) []Finding {
 			rest += behind[g]
 			continue
 		}
-		found = append(found, neighbour(h, f, g, behind[g]))
+		if one := neighbour(h, f, g, behind[g]); one.Cost.Rate >= leastWaiting {
+			found = append(found, one)
+		}
 	}
-	if rate(rest, f.Watched) >= leastWaiting {
+	if perPiece(f, rest).Rate >= leastWaiting {
 		found = append(found, crowd(h, f, behind, rest))
 	}
 	return found
 }
 
-// hasItsShare tells of a container that computes: it hardly ever blocks, and ran for at least
-// as long as it waited.
+// computing is the length of a piece of work from which a container computes.
+const computing = 100 * time.Millisecond
+
+// hasItsShare tells of a container that computes and ran for about as long as it waited.
 func hasItsShare(f *Facts, waited time.Duration) bool {
-	blocked := f.Sched.Blocked.Sum()
-	return f.Sched.CPUTime+waited > 9*blocked && f.Sched.CPUTime >= waited*9/10
+	return pieceOf(f.Sched.AllBursts()) >= computing && f.Sched.CPUTime >= waited*9/10
 }
 
 func neighbour(h *Host, f *Facts, g int, behind time.Duration) Finding {
 	name := h.Names[g]
-	one := finding(f.Container, Neighbour, perBurst(f, behind))
+	one := finding(f.Container, Neighbour, perPiece(f, behind))
 	one.ID += ":" + name
 	one.Says = "waits for a CPU behind " + name
 	one.Set = []Remedy{{
@@ -79,7 +82,7 @@ func neighbour(h *Host, f *Facts, g int, behind time.Duration) Finding {
 }
 
 func crowd(h *Host, f *Facts, behind map[int]time.Duration, rest time.Duration) Finding {
-	one := finding(f.Container, WaitsForCPU, perBurst(f, rest))
+	one := finding(f.Container, WaitsForCPU, perPiece(f, rest))
 	one.Says = "its threads wait for a CPU"
 	var more []Fact
 	for g, says := range map[int]string{bursts.Others: "behind processes outside of containers", bursts.Kernel: "behind the kernel's threads"} {
@@ -99,12 +102,24 @@ func crowd(h *Host, f *Facts, behind map[int]time.Duration, rest time.Duration) 
 	return one
 }
 
-// perBurst spreads time waited over the pieces of work.
-func perBurst(f *Facts, waited time.Duration) Cost {
-	c := Cost{Rate: rate(waited, f.Watched)}
-	if n := f.Sched.AllBursts().Count(); n > 0 {
-		c.Each, c.Events = waited/time.Duration(n), float64(n)/f.Watched.Seconds()
+// perPiece is what a part of the time waited costs, for each piece of work ([pieceOf]) and in
+// each second. Of what a piece waited ([bursts.Group.Delay]) the part is as large as of all
+// waiting. So threads that hardly run, such as those of a runtime, cost next to nothing,
+// however long they wait.
+func perPiece(f *Facts, waited time.Duration) Cost {
+	var all time.Duration
+	for _, b := range f.Sched.Behind {
+		all += b.Time
 	}
+	piece, delay := pieceOf(f.Sched.AllBursts()), f.Sched.Delay()
+	if piece == 0 || delay == 0 || all == 0 {
+		return Cost{Rate: rate(waited, f.Watched)}
+	}
+	c := Cost{
+		Events: rate(f.Sched.AllBursts().Sum(), f.Watched) / piece.Seconds(),
+		Each:   time.Duration(float64(delay) * float64(waited) / float64(all)),
+	}
+	c.Rate = c.Events * c.Each.Seconds()
 	return c
 }
 

@@ -224,6 +224,8 @@ func (w *Watched) who(i int) string {
 		return "kernel"
 	case bursts.Nobody:
 		return "nobody"
+	case bursts.Quota:
+		return "quota"
 	case bursts.Unknown:
 		return "unknown"
 	}

@@ -225,7 +225,9 @@ func (w *Watched) behind(s *Subject) string {
 		case i == bursts.Kernel:
 			who = "kernel threads"
 		case i == bursts.Nobody:
-			who = "no other program (an idle CPU waking, or its own quota)"
+			who = "no other program (an idle CPU waking)"
+		case i == bursts.Quota:
+			who = "its own quota"
 		case i < 0:
 			who = "unknown"
 		case w.Subjects[i] == s:

@@ -15,8 +15,18 @@ struct thread_info {
 
 struct mm_struct;
 
+// Of a kernel with CONFIG_CFS_BANDWIDTH.
+struct cfs_rq {
+	int throttle_count; // above 0: its group, or one above, has used up its quota here
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
+	struct sched_entity se;
 	unsigned int __state;
 	unsigned int flags;
 	struct mm_struct *mm;
@@ -68,7 +78,11 @@ struct counts {
 	__u64 hard, soft;         // interrupts while a thread of the target had the CPU
 	__u64 interrupt_wakeups;  // wakings from within an interrupt
 	__u64 interrupt_elsewhere, other_elsewhere; // wakings after which the thread went on on another CPU
+	__u64 delays; // of bursts: their length times what they waited, in units of 2^20 ns^2
 };
+
+// Of both times of a product, so that bursts of a second that wait as long fit for a century.
+#define PRODUCT_SHIFT 10
 
 enum mode { UNSEEN = 0, RUNNING, QUEUED, BLOCKED };
 
@@ -88,14 +102,22 @@ struct thread {
 	__u8 mode;
 	__u8 waking; // who last called it
 	__u8 woken;  // who woke it, until it has a CPU
-	__u8 preempted; // it left its CPU though it wanted it
+	__u8 preempted : 1; // it left its CPU though it wanted it
+	__u8 held : 1; // it waits because a quota is used up, whoever has the CPU
 	__u32 cpu;  // on which it runs, ran, or is queued
 	__u32 last; // on which it ran
-	__s32 kernel_stack, user_stack; // by which it left
+	__s32 kernel_stack, user_stack; // by which it left; without keep_stacks both are waited_of
 };
 
+// waited_of is how long a thread has waited since it last blocked. It has the place of the
+// stacks, so that a thread still fits its line of the cache.
+static __always_inline __u64 *waited_of(struct thread *t)
+{
+	return (__u64 *)&t->kernel_stack;
+}
+
 // Who had a CPU when. Numbers below zero are no targets.
-enum { OTHERS = -1, KERNEL = -2, NOBODY = -3, UNKNOWN = -4 };
+enum { OTHERS = -1, KERNEL = -2, NOBODY = -3, UNKNOWN = -4, QUOTA = -5 };
 
 #define SLICES 64
 
@@ -438,7 +460,7 @@ static __noinline struct thread *settle(struct task_struct *task, __s32 target, 
 				return 0;
 		}
 		t->mode = UNSEEN;
-		t->burst = t->left = 0;
+		t->burst = t->left = *waited_of(t) = 0;
 		t->waking = t->woken = NO_WAKER;
 		t->last = NO_CPU;
 	}
@@ -498,6 +520,12 @@ static __always_inline __u32 state_of(__u64 *ctx, struct task_struct *prev)
 	if (bpf_core_field_exists(prev->__state))
 		return BPF_CORE_READ(prev, __state);
 	return BPF_CORE_READ((struct task_struct___before_5_14 *)prev, state);
+}
+
+// throttled tells whether a quota keeps a thread from the CPU for which it is queued.
+static __always_inline bool throttled(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->se.cfs_rq->throttle_count) && task->se.cfs_rq->throttle_count > 0;
 }
 
 static __always_inline __u64 between(__u64 from, __u64 to)
@@ -578,7 +606,11 @@ static __always_inline void away(__u64 *ctx, struct task_struct *prev, struct th
 			c->bursts++;
 			if (h)
 				count_in(&h->burst, burst);
+			if (t && !keep_stacks)
+				c->delays += (burst >> PRODUCT_SHIFT) * (*waited_of(t) >> PRODUCT_SHIFT);
 		}
+		if (t && !keep_stacks)
+			*waited_of(t) = 0;
 		burst = 0;
 	} else {
 		c->involuntary++;
@@ -588,6 +620,7 @@ static __always_inline void away(__u64 *ctx, struct task_struct *prev, struct th
 	t->since = now;
 	t->burst = burst;
 	t->mode = state ? BLOCKED : QUEUED;
+	t->held = !state && throttled(prev);
 	t->cpu = t->last = cpu;
 	if (!keep_stacks || state & DEAD)
 		return;
@@ -632,11 +665,17 @@ static __always_inline void arrive(struct task_struct *next, struct thread *t, _
 		return;
 	if (t->mode == QUEUED) {
 		__u64 waited = between(t->since, now);
+		if (!keep_stacks)
+			*waited_of(t) += waited;
 		struct histograms *h = histograms_of(target, cpu);
 		if (h)
 			count_in(&h->wait, waited);
-		if (blaming && waited >= blamed_from)
-			explain(target, t->cpu, t->since, now);
+		if (blaming && waited >= blamed_from) {
+			if (t->held)
+				blame(target, QUOTA, waited);
+			else
+				explain(target, t->cpu, t->since, now);
+		}
 	}
 	bool moved = t->mode != UNSEEN && t->cpu != cpu;
 	bool elsewhere = t->woken && t->last != NO_CPU && t->last != cpu;
@@ -731,6 +770,7 @@ static __always_inline int woken(struct task_struct *task)
 	}
 	t->since = now;
 	t->mode = QUEUED;
+	t->held = throttled(task);
 	t->cpu = cpu;
 	return 0;
 }
