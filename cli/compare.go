@@ -13,9 +13,10 @@ import (
 
 func (a *app) compare() *cobra.Command {
 	var failAbove, drift, jsonPath string
+	var history bool
 	cmd := &cobra.Command{
-		Use:   "compare OLD NEW",
-		Short: "Judge a new run against an old one",
+		Use:   "compare OLD NEW | RUN RUN RUN... | --history RUN",
+		Short: "Judge a new run against an old one, or find changes in many",
 		Long: `Compare sets two runs side by side and judges the change of each primary metric
 under each condition, the baseline included. The host may have changed between the
 runs. --drift says by how much; each interval is widened by that before it is judged.
@@ -26,13 +27,21 @@ With --fail-above the exit code is for a pipeline: 0 if every interval lies at o
 that, 4 if one lies above it, 5 otherwise. A condition that fails in a larger share of its
 trials than before does not pass. Below the drift only a clear improvement passes.
 It is better to weigh both versions in one run, where no drift lies between them:
-tare weigh --image OLD --image NEW --platform docker --fail-above 2% -- COMMAND`,
-		Example:           "  tare compare weigh-20260102 latest --fail-above 20%",
-		Args:              twoRuns,
+tare weigh --image OLD --image NEW --platform docker --fail-above 2% -- COMMAND
+
+Of three runs or more it finds where the effect of each condition on each primary metric
+changed, against the baseline of the same run, and what else changed there: kernel,
+engine, image. --history RUN takes all runs on this host that have the conditions,
+baseline and metrics of RUN, the oldest first. Of an imported run it takes the
+repetitions. A change needs three runs: single runs that lie far off are none. With
+--fail-above, 4 is that the newest segment is worse than the oldest by more than that.`,
+		Example:           "  tare compare weigh-20260102 latest --fail-above 20%\n  tare compare --history latest --fail-above 5%",
+		Args:              manyRuns(&history),
 		ValidArgsFunction: a.completeRuns,
 	}
 	cmd.Flags().StringVar(&failAbove, "fail-above", "", "worsening that is not accepted, such as 20%")
 	cmd.Flags().StringVar(&drift, "drift", fmt.Sprintf("%.3g%%", 100*overhead.DefaultDrift), "change of the host between the runs that is allowed for")
+	cmd.Flags().BoolVar(&history, "history", false, "find changes in all runs that are comparable with RUN")
 	cmd.Flags().StringVar(&jsonPath, "json", "", "write the comparison as JSON to this file (- for standard output)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var opt overhead.CompareOptions
@@ -41,6 +50,12 @@ tare weigh --image OLD --image NEW --platform docker --fail-above 2% -- COMMAND`
 			if opt.FailAbove, err = percent("fail-above", failAbove); err != nil {
 				return err
 			}
+		}
+		if history || len(args) > 2 {
+			if cmd.Flags().Changed("drift") {
+				return usageError("--drift is of two runs: a history compares effects, in which the host's drift cancels")
+			}
+			return a.compareHistory(args, history, opt.FailAbove, jsonPath)
 		}
 		if opt.Drift, err = percent("drift", drift); err != nil {
 			return err
@@ -99,13 +114,6 @@ func decider(c overhead.Comparison) string {
 		}
 	}
 	return "weigh both versions in one run"
-}
-
-func twoRuns(cmd *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return usageError("compare takes two runs, OLD and NEW: %s", cmd.UseLine())
-	}
-	return nil
 }
 
 // comparedRow is a row of `tare compare --json`. Percent, positive where the new run
