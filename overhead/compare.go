@@ -98,7 +98,9 @@ func Compare(was, is record.Run, opt CompareOptions) (Comparison, error) {
 		Level:     analysis.Level,
 		Drift:     opt.Drift,
 		Threshold: Threshold{FailAbove: opt.FailAbove},
-		Unjudged:  unjudged(was, is),
+	}
+	if why, instead := unjudged(was, is); why != "" {
+		c.Unjudged = why + ": " + instead
 	}
 	if was.Status == record.Imported || is.Status == record.Imported {
 		var unclear []string
@@ -149,13 +151,13 @@ func (c *Comparison) warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// unjudged says why no verdict can rest on two runs, with what to do; empty where
+// unjudged says why no verdict can rest on two runs, and what to do instead; both are empty where
 // one can.
-func unjudged(was, is record.Run) string {
-	const instead = "measure both on one host by tare weigh"
+func unjudged(was, is record.Run) (why, instead string) {
+	const elsewhere = "measure both on one host by tare weigh"
 	for _, run := range []record.Run{was, is} {
 		if run.Status == record.Imported {
-			return fmt.Sprintf("%s was measured elsewhere, and nothing says that its figures are independent repetitions: %s", run.ID, instead)
+			return run.ID + " was measured elsewhere, and nothing says that its figures are independent repetitions", elsewhere
 		}
 	}
 	for _, d := range []struct{ what, was, is string }{
@@ -165,7 +167,7 @@ func unjudged(was, is record.Run) string {
 		{"architecture", was.Host.Arch, is.Host.Arch},
 	} {
 		if d.was != d.is {
-			return fmt.Sprintf("the runs are of different hosts (%s), which no bound on drift covers: %s", changed(d.what, d.was, d.is), instead)
+			return fmt.Sprintf("the runs are of different hosts (%s), which no bound on drift covers", changed(d.what, d.was, d.is)), elsewhere
 		}
 	}
 	const same = "measure both with the same"
@@ -175,7 +177,7 @@ func unjudged(was, is record.Run) string {
 				continue
 			}
 			if d := differences(then.Params, now.Params, nil); len(d) > 0 {
-				return fmt.Sprintf("the runs did different work (%s: parameter %s): %s parameters", now.ID, d[0], same)
+				return fmt.Sprintf("the runs did different work (%s: parameter %s)", now.ID, d[0]), same + " parameters"
 			}
 		}
 	}
@@ -186,14 +188,15 @@ func unjudged(was, is record.Run) string {
 				designOf(is, now.Workload),
 			}; then.Workload == now.Workload &&
 				d[0] != d[1] {
-				return fmt.Sprintf("%s was measured in %s in %s, and in %s in %s: measure both by the same design (--design)", now.Workload, d[0], was.ID, d[1], is.ID)
+				return fmt.Sprintf("%s was measured in %s in %s, and in %s in %s", now.Workload, d[0], was.ID, d[1], is.ID),
+					"measure both by the same design (--design)"
 			}
 		}
 	}
 	if then, now := program(was), program(is); then != now {
-		return fmt.Sprintf("the runs did different work (%s): %s command", changed("command", then, now), same)
+		return fmt.Sprintf("the runs did different work (%s)", changed("command", then, now)), same + " command"
 	}
-	return ""
+	return "", ""
 }
 
 // designOf is by what design a workload of a run was measured.

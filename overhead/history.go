@@ -220,7 +220,7 @@ func Incomparable(run, with record.Run) string {
 	if run.Status != record.Complete && run.Status != record.Imported {
 		return "it is " + string(run.Status)
 	}
-	if why := unjudged(run, with); why != "" {
+	if why, _ := unjudged(run, with); why != "" {
 		return why
 	}
 	has, wants := subjects(run), subjects(with)

@@ -39,23 +39,29 @@ func HistoryTerminal(w io.Writer, h overhead.History, leftOut []string, opt Term
 	if len(h.Warnings)+len(leftOut) > 0 {
 		s.blank()
 	}
-	for _, text := range leftOut {
+	for i, text := range leftOut {
+		if i == mostLines {
+			s.hang(yellow, "left out:", fmt.Sprintf("and %d more, all in --json", len(leftOut)-mostLines))
+			break
+		}
 		s.hang(yellow, "left out:", clean(text))
 	}
 	s.warn(h.Warnings)
 	return s.flush(w)
 }
 
+// mostLines is how many differences, or runs left out, a screen names.
+const mostLines = 12
+
 // differ writes what differs between the two runs of a change.
 func (s *screen) differ(h overhead.History, c overhead.HistoryChange) {
 	if h.Imported {
 		return
 	}
-	const most = 12
 	for i, d := range c.Differences {
-		if i == most {
+		if i == mostLines {
 			s.hang(plain, "differs:", fmt.Sprintf("and %d more: tare compare %s %s",
-				len(c.Differences)-most, runName(h, c.Before), runName(h, c.After)))
+				len(c.Differences)-mostLines, runName(h, c.Before), runName(h, c.After)))
 			break
 		}
 		s.hang(plain, "differs:", clean(d))
