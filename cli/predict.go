@@ -26,10 +26,10 @@ type predictFlags struct {
 func (a *app) predict() *cobra.Command {
 	cmd := grouped(&cobra.Command{
 		Use:     "predict",
-		Short:   "Predict what a setting will do to a service, before it is set",
-		Example: "  tare predict quota thrift --p99 5ms",
-	}, "prediction", "quota")
-	cmd.AddCommand(a.study(latency.Name, predictQuota))
+		Short:   "Predict what a setting or a fan-out will do to a service",
+		Example: "  tare predict quota thrift --p99 5ms\n  tare predict fanout --slow 1% --calls 100",
+	}, "prediction", "quota or fanout")
+	cmd.AddCommand(a.study(latency.Name, predictQuota), a.predictFanout())
 	return cmd
 }
 
