@@ -91,7 +91,8 @@ func weighed(effects []Estimate) (logs, weights []float64, err error) {
 // can be found: in a shorter one as great a change comes by chance too often.
 func EnoughRuns(alpha float64) int {
 	n := 2 * FewestRuns
-	for alpha > 0 && 2*math.Exp(-logChoose(n, FewestRuns)) > alpha {
+	const clearly = 0.8 // for orders are drawn
+	for alpha > 0 && 2*math.Exp(-logChoose(n, FewestRuns)) > clearly*alpha {
 		n++
 	}
 	return n
@@ -104,8 +105,11 @@ type history struct {
 	segments      []Segment // all but the first, by their beginnings
 }
 
-// permutations is how many orders a test draws. Several histories at once have lower levels.
-const permutations = 9999
+// permutations is how many orders a test draws: the lower its level, the more.
+func permutations(alpha float64) int {
+	const few, least, most = 50, 999, 9999 // few are as great by chance, of a change that is barely one
+	return int(min(max(few/alpha, least), most))
+}
 
 // search adds the changes between two runs.
 func (h *history) search(from, to int) {
@@ -114,9 +118,11 @@ func (h *history) search(from, to int) {
 	if !(most > 0) {
 		return
 	}
-	atLeast, allowed := 0, h.alpha*float64(to-from)/float64(len(h.logs))*(1+permutations)-1
+	alpha := h.alpha * float64(to-from) / float64(len(h.logs))
+	orders := permutations(alpha)
+	atLeast, allowed := 0, alpha*float64(1+orders)-1
 	shuffled := slices.Clone(runs)
-	for range permutations {
+	for range orders {
 		h.rng.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		if _, m := shuffled.divided(false); m >= most*(1-slack) {
 			atLeast++
@@ -125,7 +131,7 @@ func (h *history) search(from, to int) {
 			return
 		}
 	}
-	h.segments = append(h.segments, Segment{From: from + at, P: float64(1+atLeast) / (1 + permutations)})
+	h.segments = append(h.segments, Segment{From: from + at, P: float64(1+atLeast) / float64(1+orders)})
 	h.search(from, from+at)
 	h.search(from+at, to)
 }
@@ -195,8 +201,8 @@ func (runs weighedRuns) divided(whole bool) (at int, most float64) {
 		}
 		for ; end <= n; end++ {
 			before, after := weights[i], weights[end]-weights[i]
-			difference := sums[i]/before - (sums[end]-sums[i])/after
-			if d := difference * difference * before * after / (before + after); d > most {
+			apart := sums[i]*after - (sums[end]-sums[i])*before
+			if d := apart * apart / (before * after * weights[end]); d > most {
 				at, most = i, d
 			}
 		}

@@ -145,7 +145,7 @@ func TestPooledOfExactEffects(t *testing.T) {
 }
 
 func TestEnoughRuns(t *testing.T) {
-	for alpha, want := range map[float64]int{0.05: 8, 0.01: 12, 0.05 / 20: 18} {
+	for alpha, want := range map[float64]int{0.05: 8, 0.01: 13, 0.05 / 20: 20} {
 		n := stats.EnoughRuns(alpha)
 		if n != want {
 			t.Errorf("%v: %d runs, want %d", alpha, n, want)
