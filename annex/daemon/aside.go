@@ -26,6 +26,8 @@ type aside struct {
 	until annex.Moment    // nothing is tried until then
 	pause time.Duration   // until the last such moment; 0 is that none hung
 	why   string
+	// isByScan tells that a scan alone hung, so that its return ends the pause.
+	isByScan bool
 }
 
 // isLate notes that the kernel does not come back from a call of a request: until it does nothing
@@ -57,6 +59,7 @@ func (d *Daemon) hangs(r annex.Result) {
 	switch {
 	case errors.As(r.Err, &hung), errors.As(r.Err, &stuck):
 		d.setAside(h, r.Err)
+		h.aside.isByScan = false
 	case len(h.aside.late) > 0:
 	case d.now() < h.aside.until:
 		d.parts.Data.Aside(h.id, h.aside.until)

@@ -605,6 +605,34 @@ func TestScanLeftBehindHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+// A pause that a request has caused goes on when a scan comes back.
+func TestScanThatComesBackEndsItsPauseAlone(t *testing.T) {
+	prepare := func(h *host) {
+		h.run("web", annex.Elastic, 120*pages, 0)
+		h.stuck, h.sticks = make(chan struct{}), "web"
+		h.hangs = map[string]chan struct{}{"web": make(chan struct{})}
+	}
+	manage(t, box128, config.Manage, prepare, func(t *testing.T, h *host, d *Daemon) {
+		h.stuck <- struct{}{} // the first scan
+		awaits(t, time.Minute, "the pause", func() bool {
+			return strings.Contains(find(t, d, "web").Problem, "set aside for")
+		})
+		h.tell(monitor.Batch{Activity: []annex.Activity{{ID: "web", What: annex.Woke, At: h.now()}}})
+		isBehind := func() (is bool) {
+			_ = d.do(t.Context(), func() { is = d.behind["web"] })
+			return is
+		}
+		awaits(t, asideMost, "a pause, and a scan that is left behind", func() bool {
+			return isBehind() && strings.Contains(find(t, d, "web").Problem, "set aside for")
+		})
+		h.stuck <- struct{}{}
+		awaits(t, time.Second, "the scan", func() bool { return !isBehind() })
+		if c := find(t, d, "web"); !c.Aside || !strings.Contains(c.Problem, "set aside for") {
+			t.Errorf("its pause has ended with the scan: %+v", c)
+		}
+	})
+}
+
 // What a scan failed at is told until one does not.
 func TestTroubleEnds(t *testing.T) {
 	manage(t, 1<<30, config.Manage, crowded, func(t *testing.T, h *host, d *Daemon) {

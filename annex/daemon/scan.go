@@ -125,7 +125,9 @@ func (d *Daemon) scanned(s scanned) {
 		return
 	}
 	if s.behind {
+		isFirst := d.now() >= h.aside.until
 		d.setAside(h, s.err)
+		h.aside.isByScan = isFirst
 	}
 	now := d.now()
 	h.scanned = true
@@ -155,12 +157,12 @@ func (d *Daemon) under(s scanned) {
 }
 
 // cameBack takes note of a scan that was left behind, and is no more: its container is looked
-// at again when that is its turn.
+// at again when that is its turn. A pause since another call hung goes on.
 func (d *Daemon) cameBack(id annex.ID) {
 	delete(d.behind, id)
 	if h := d.held[id]; h != nil {
 		d.trouble(h, "scanning "+h.container.Name, nil)
-		if len(h.aside.late) == 0 {
+		if h.aside.isByScan && len(h.aside.late) == 0 {
 			d.takeUp(h)
 		}
 	}
