@@ -324,6 +324,42 @@ func TestOff(t *testing.T) {
 	})
 }
 
+// What is off reclaims nothing any more, for which settings are changed; a drain may end what is
+// under way.
+func TestOffEndsReclaim(t *testing.T) {
+	for _, off := range []bool{true, false} {
+		var reclaiming, ended annex.Moment
+		prepare := func(h *host) {
+			crowded(h)
+			h.reclaim = func(ctx context.Context) (int64, error) {
+				h.mu.Lock()
+				reclaiming = h.now()
+				h.mu.Unlock()
+				<-ctx.Done()
+				h.mu.Lock()
+				ended = h.now()
+				h.mu.Unlock()
+				return 0, ctx.Err()
+			}
+		}
+		manage(t, box128, config.Manage, prepare, func(t *testing.T, h *host, d *Daemon) {
+			at := func(m *annex.Moment) annex.Moment { h.mu.Lock(); defer h.mu.Unlock(); return *m }
+			awaits(t, time.Minute, "a reclaim", func() bool { return at(&reclaiming) > 0 })
+			asked, order := h.now(), d.Off
+			if !off {
+				order = func(ctx context.Context) error { return d.Drain(ctx, 0) }
+			}
+			if err := order(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			awaits(t, StopWithin, "the end of the reclaim", func() bool { return at(&ended) > 0 })
+			if took := at(&ended).Since(asked); off && took > 0 {
+				t.Errorf("the reclaim ends %v after annex off", took)
+			}
+		})
+	}
+}
+
 // A critical container that its engine starts again, by the same id and in a control group of
 // the same name, is protected and watched as the first one was.
 func TestRestart(t *testing.T) {

@@ -351,6 +351,14 @@ func (m *movers) halt() {
 	m.refuse()
 }
 
+// drop does the same, and ends the reclaim of what has left.
+func (m *movers) drop() {
+	for e := range m.each() {
+		e.drop()
+	}
+	m.refuse()
+}
+
 // each goes through the evictions under way, the late ones too.
 func (m *movers) each() iter.Seq[*eviction] {
 	return func(yield func(*eviction) bool) {

@@ -90,7 +90,11 @@ func (d *Daemon) beginDrain(rate int64, off bool) {
 		d.hold(id, d.held[id].container, d.held[id].class)
 	}
 	d.parts.Data.Drain(true)
-	d.movers.halt()
+	if off {
+		d.movers.drop() // a reclaim that goes on would change settings again
+	} else {
+		d.movers.halt()
+	}
 	d.enter(control.Draining)
 	d.memoryAt, d.planAt, d.soonest = 0, 0, 0
 }
@@ -205,9 +209,7 @@ func (d *Daemon) settle(s Settings) (done <-chan error) {
 	paced := s.Scan != d.settings.Scan
 	unprotect := s.Mode == config.Observe || !s.Protect
 	if s.Mode == config.Observe {
-		for e := range d.movers.each() {
-			e.drop()
-		}
+		d.movers.drop()
 	}
 	d.settings, d.refused = s, ""
 	d.parts.Data.SetPolicy(s.Policy)

@@ -212,7 +212,7 @@ func (g *Guard) Open() []Entry {
 // limit cannot be reached), that of ctx, a [*Changed], a [*Busy], a [*Refused], an
 // [*Unguarded] or a [*knob.Gone]. An outcome that is [Failed] is an error too.
 func (g *Guard) Momentarily(ctx context.Context, file, text string) (Outcome, error) {
-	k, e, err := g.enter(Momentary, file, text)
+	k, e, err := g.enterMomentary(ctx, file, text)
 	if err != nil {
 		return Outcome{Entry: e, Ending: Already}, err
 	}
@@ -239,7 +239,7 @@ func (g *Guard) Momentarily(ctx context.Context, file, text string) (Outcome, er
 // What somebody else sets meanwhile stays. The outcome is as of [Guard.Momentarily]; the
 // error is that of do, or says why it was not begun.
 func (g *Guard) While(ctx context.Context, file, text string, do func() error) (Outcome, error) {
-	k, e, err := g.enter(Momentary, file, text)
+	k, e, err := g.enterMomentary(ctx, file, text)
 	if err != nil {
 		return Outcome{Entry: e, Ending: Already}, err
 	}
@@ -381,6 +381,15 @@ func (g *Guard) keepAs(ctx context.Context, before Entry, text string) error {
 	}
 	g.crossOut(before, Already)
 	return nil
+}
+
+// enterMomentary writes a momentary change down, unless ctx has ended: a write that the kernel
+// does at once would not notice.
+func (g *Guard) enterMomentary(ctx context.Context, file, text string) (*knob.Knob, Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, Entry{}, err
+	}
+	return g.enter(Momentary, file, text)
 }
 
 // enter writes a change down, if it may be made.

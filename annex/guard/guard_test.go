@@ -67,6 +67,23 @@ func TestMomentarily(t *testing.T) {
 	}
 }
 
+// Nothing is written for who has given up already.
+func TestMomentarilyWithoutTime(t *testing.T) {
+	o, file := group(t, limitV1, noLimit)
+	g := started(t, o)
+	g.at = func(moment string) { t.Errorf("it is %s", moment) }
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := g.Momentarily(ctx, file, "4096"); !errors.Is(err, context.Canceled) {
+		t.Errorf("momentarily: %v", err)
+	}
+	do := func() error { t.Error("it is done"); return nil }
+	if _, err := g.While(ctx, file, "4096", do); !errors.Is(err, context.Canceled) {
+		t.Errorf("while: %v", err)
+	}
+	holds(t, file, noLimit)
+}
+
 // What somebody else sets before or after the write stays.
 func TestMomentarilyLeavesWhatOthersSet(t *testing.T) {
 	for moment, want := range map[string]Ending{"journalled": Foreign, "written": Foreign} {
