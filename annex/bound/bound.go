@@ -74,10 +74,13 @@ type Bound struct {
 
 	swappiness atomic.Int32 // the first of swappinesses that the kernel has not refused
 
-	mu        sync.Mutex
-	account   Account
+	// changing is held while protections are changed, which may wait for the guard and for systemd.
+	changing  sync.Mutex
 	protected map[string]protection // by key
-	lows      map[string]low        // by file
+
+	mu      sync.Mutex // never while something is waited for: the status asks
+	account Account
+	lows    map[string]low // by file
 }
 
 // Unbounded says that a group has no limit, and none above it, that could be defended.

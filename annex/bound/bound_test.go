@@ -793,6 +793,72 @@ func TestProtectWhatSystemdSetsBack(t *testing.T) {
 	}
 }
 
+// While systemd takes its time the account, which the status asks for, is to be had.
+func TestSystemdKeepsNobodyWaiting(t *testing.T) {
+	const own = "box/pod/a/memory.low"
+	l := two(t, "max")
+	set(t, l, own, "0")
+	asked, answer := make(chan struct{}), make(chan struct{})
+	unit := func(context.Context, string) (Unit, error) {
+		close(asked)
+		<-answer
+		return Unit{"/box/pod/a", "0"}, nil
+	}
+	b := bounded(t, l, Options{Group: "/box", Knobs: guarded(t, l.Hierarchies[0].Mount), Unit: unit})
+	if err := b.Protect(at(l, "box/pod/a")); err != nil {
+		t.Fatal(err)
+	}
+	set(t, l, own, "0")
+	ended := make(chan error, 1)
+	go func() { ended <- b.Protect(at(l, "box/pod/a")) }()
+	<-asked
+	accounted := make(chan struct{})
+	go func() { b.Account(); close(accounted) }()
+	select {
+	case <-accounted:
+	case <-time.After(10 * time.Second):
+		t.Error("the account is not to be had while systemd is asked")
+	}
+	close(answer)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	<-accounted
+}
+
+// What was written last is known as that, until somebody else sets something, or it is put back.
+func TestOwnProtection(t *testing.T) {
+	const own, pod = "box/pod/a/memory.low", "box/pod/memory.low"
+	l := two(t, "max")
+	root := l.Hierarchies[0].Mount
+	b := bounded(t, l, Options{Group: "/box", Knobs: guarded(t, root)})
+	owns := func(want bool, when string) {
+		t.Helper()
+		for _, file := range []string{own, pod} {
+			if b.IsOwn(filepath.Join(root, file)) != want {
+				t.Errorf("%s: %s is its own: %t", when, file, !want)
+			}
+		}
+	}
+	owns(false, "at first")
+	if err := b.Protect(at(l, "box/pod/a")); err != nil {
+		t.Fatal(err)
+	}
+	owns(true, "protected")
+	for _, file := range []string{own, pod} {
+		set(t, l, file, "0")
+	}
+	owns(false, "set by somebody else")
+	if err := b.Protect(at(l, "box/pod/a")); err == nil {
+		t.Fatal("protected again, whoever set it back")
+	}
+	owns(false, "left alone")
+	if err := b.Release(); err != nil {
+		t.Fatal(err)
+	}
+	owns(false, "put back")
+}
+
 // What a group had is not what one has that is made under its name.
 func TestProtectAGroupThatIsMadeAgain(t *testing.T) {
 	l := two(t, "max")

@@ -51,8 +51,8 @@ func (b *Bound) Protect(c container.Container) error {
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.changing.Lock()
+	defer b.changing.Unlock()
 	if place.Version == 1 {
 		return b.protect(key(c), place, below, swappinessFile, func(_ cgroup.Group, file string) error {
 			return b.options.Knobs.Keep(context.Background(), file, "0")
@@ -143,7 +143,8 @@ func (b *Bound) keepLow(file string, wanted func(found int64) int64) error {
 	if err != nil {
 		return err
 	}
-	l, known := b.lows[file]
+	before, known := b.low(file)
+	l := before
 	if !known || l.identity != k.Identity() {
 		l = low{k.Identity(), have, have}
 	}
@@ -155,17 +156,52 @@ func (b *Bound) keepLow(file string, wanted func(found int64) int64) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	l.kept = lowText(wanted(found))
-	err = b.options.Knobs.Keep(context.Background(), file, l.kept)
+	err = b.keep(file, l)
 	if changed := new(guard.Changed); errors.As(err, &changed) && changed.Have == l.found && b.isReset(file, l.found) {
 		if err = b.restore(file); err == nil { // which finds it so, and forgets what was kept
-			err = b.options.Knobs.Keep(context.Background(), file, l.kept)
+			err = b.keep(file, l)
 		}
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		return nil
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.lows, file)
+	if known {
+		b.lows[file] = before
+	}
+	return err
+}
+
+// keep writes what a file is to hold. It is noted first, so that [Bound.IsOwn] knows the write.
+func (b *Bound) keep(file string, l low) error {
+	b.mu.Lock()
 	b.lows[file] = l
-	return nil
+	b.mu.Unlock()
+	return b.options.Knobs.Keep(context.Background(), file, l.kept)
+}
+
+func (b *Bound) low(file string) (low, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l, known := b.lows[file]
+	return l, known
+}
+
+// IsOwn tells that a group's memory.low holds what was written there last.
+func (b *Bound) IsOwn(file string) bool {
+	l, known := b.low(file)
+	if !known {
+		return false
+	}
+	k, err := knob.Open(file)
+	if err != nil {
+		return false
+	}
+	defer k.Close()
+	have, err := k.Read()
+	return err == nil && k.Identity() == l.identity && have == l.kept
 }
 
 // Unit is what systemd knows of a unit: its control group, by its path, and the memory.low that it is
@@ -220,6 +256,8 @@ func lowText(n int64) string {
 // back still holds what was kept.
 func (b *Bound) restore(files ...string) error {
 	outcomes, err := b.options.Knobs.Restore(files...)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	maps.DeleteFunc(b.lows, func(file string, _ low) bool {
 		asked := len(files) == 0 || slices.Contains(files, file)
 		return asked &&
@@ -277,8 +315,8 @@ func (b *Bound) wanted(file string) (sum int64) {
 // Unprotect puts back what was set for a container that is not critical any more, or not
 // there.
 func (b *Bound) Unprotect(c container.Container) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.changing.Lock()
+	defer b.changing.Unlock()
 	p, ok := b.protected[key(c)]
 	if !ok {
 		return nil
@@ -304,8 +342,8 @@ func (b *Bound) Release() error {
 	if b.options.Knobs == nil {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.changing.Lock()
+	defer b.changing.Unlock()
 	clear(b.protected)
 	return b.restore()
 }
