@@ -25,6 +25,7 @@ type noticing struct {
 	watcher *fsnotify.Watcher // nil where the kernel has none to give: looking now and then has to do
 	watched map[string]bool
 	closed  bool
+	isOwn   func(file string) bool // annexd wrote what a file holds; nil is that it writes none
 }
 
 // newWatcher is the library's, but in a test.
@@ -70,9 +71,7 @@ func (n *noticing) run(w *fsnotify.Watcher) {
 			if e.Has(fsnotify.Remove) {
 				n.forget(e.Name)
 			}
-			// What systemd sets back when it is reloaded is soon protected again.
-			if e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) ||
-				e.Has(fsnotify.Write) && filepath.Base(e.Name) == "memory.low" {
+			if e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) || e.Has(fsnotify.Write) && n.isSetBack(e.Name) {
 				n.tell()
 			}
 		case _, open := <-w.Errors:
@@ -82,6 +81,25 @@ func (n *noticing) run(w *fsnotify.Watcher) {
 			n.tell() // more came than there was room for
 		}
 	}
+}
+
+// isSetBack tells that somebody else has written to a file of a protection: what systemd sets back when
+// it is reloaded is soon protected again.
+func (n *noticing) isSetBack(file string) bool {
+	if filepath.Base(file) != "memory.low" {
+		return false
+	}
+	n.mu.Lock()
+	isOwn := n.isOwn
+	n.mu.Unlock()
+	return isOwn == nil || !isOwn(file)
+}
+
+// ignore has writes that are annexd's own not noticed.
+func (n *noticing) ignore(isOwn func(file string) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.isOwn = isOwn
 }
 
 // forget notes that a directory is gone: one that is made again under its name is to be watched

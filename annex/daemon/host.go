@@ -107,6 +107,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 	if err != nil {
 		return nil, err
 	}
+	finder.ignore(h.claimed.of.IsOwn)
 	parts.Warnings = append(warnings, lacks...)
 	parts.Read = func(managing bool) (Settings, []string, error) { return h.read(ctx, path, managing) }
 	h.found = func(ctx context.Context) ([]container.Container, error) {
