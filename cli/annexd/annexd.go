@@ -67,6 +67,7 @@ type flags struct {
 	out, err             io.Writer
 	systemd              notifier
 	path                 string
+	awaits               string // what was last said to be waited for
 	check, once, recover bool
 	strict               bool
 }
@@ -198,34 +199,53 @@ func (f *flags) open(ctx context.Context, c config.Config, hangups <-chan os.Sig
 	attending, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go f.systemd.attend(attending, func(context.Context) error { return nil })
-	said := ""
 	for {
 		h, err := daemon.Open(ctx, f.path, c, command.Version(), f.tell)
-		if !is[*bound.NoGroup](err) && !is[*bound.Unbounded](err) {
+		if !isAwaited(err) {
 			return h, err
 		}
-		for awaited := err; awaited != nil; {
-			if text := "waiting for what is to be defended: " + awaited.Error(); text != said {
-				said = text
-				f.tell(text)
-				f.systemd.tell(ready, doing(text))
-			}
-			select {
-			case <-ctx.Done():
-				return nil, nil
-			case <-hangups:
-				again, err := config.Load(f.path)
-				if err != nil {
-					f.kept(err)
-					continue
-				}
-				c, awaited = again, nil
-				continue
-			case <-time.After(waitEvery):
-			}
-			_, awaited = bound.New(bound.Options{Group: defended(c)})
+		c = f.await(ctx, c, err, hangups, func(c config.Config) error {
+			_, err := bound.New(bound.Options{Group: defended(c)})
+			return err
+		})
+		if ctx.Err() != nil {
+			return nil, nil
 		}
 	}
+}
+
+// isAwaited tells that what is to be defended may come to be there.
+func isAwaited(err error) bool { return is[*bound.NoGroup](err) || is[*bound.Unbounded](err) }
+
+// await looks for what is to be defended as long as that is what is wrong, and gives the configuration to
+// begin with then: another one after a hangup. Any other error is one that a start says.
+func (f *flags) await(
+	ctx context.Context,
+	c config.Config,
+	err error,
+	hangups <-chan os.Signal,
+	look func(config.Config) error,
+) config.Config {
+	for isAwaited(err) {
+		if text := "waiting for what is to be defended: " + err.Error(); text != f.awaits {
+			f.awaits = text
+			f.tell(text)
+			f.systemd.tell(ready, doing(text))
+		}
+		select {
+		case <-ctx.Done():
+			return c
+		case <-hangups:
+			again, err := config.Load(f.path)
+			if err == nil {
+				return again
+			}
+			f.kept(err)
+		case <-time.After(waitEvery):
+			err = look(c)
+		}
+	}
+	return c
 }
 
 // kept says why another configuration is not in force.

@@ -79,6 +79,22 @@ func TestNoGroup(t *testing.T) {
 	}
 }
 
+// What is to be defended is waited for as long as it is not there; any other error ends the wait.
+func TestWaitEndsWithAnotherError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var errOut strings.Builder
+		f := &flags{err: &errOut, systemd: notifier{}}
+		var absent error = &bound.NoGroup{Group: "/box"}
+		errs := []error{absent, &bound.Unbounded{Group: "/box", Mend: "make one"}, errors.New("out of files"), nil}
+		looks := 0
+		look := func(config.Config) error { looks++; return errs[looks-1] }
+		f.await(t.Context(), config.Default(), absent, nil, look)
+		if looks != 3 || strings.Count(errOut.String(), "waiting for") != 2 || strings.Contains(errOut.String(), "files") {
+			t.Errorf("%d looks, says %s", looks, errOut.String())
+		}
+	})
+}
+
 // Several errors are several lines.
 func TestSeveralErrors(t *testing.T) {
 	path := write(t, "mode = 1\nmdoe = 2\n")
