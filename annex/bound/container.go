@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"tare/container"
@@ -125,26 +124,12 @@ func (b *Bound) alone(c container.Container, memory, own cgroup.Place) error {
 	if memory.Path == "/" || memory.Path == memory.Root {
 		return nil
 	}
-	charged, err := cgroup.Group{Places: []cgroup.Place{memory}}.Processes()
+	pid, err := b.layout.Outsider(memory, own)
 	if err != nil {
 		return err
 	}
-	its, err := cgroup.Group{Places: []cgroup.Place{own}}.Processes()
-	if err != nil {
-		return err
-	}
-	slices.Sort(its)
-	for _, pid := range charged {
-		if _, is := slices.BinarySearch(its, pid); is {
-			continue
-		}
-		members, _, err := b.layout.Of(pid)
-		if err != nil {
-			continue // it has ended
-		}
-		if at, is := placeIn(members, own.Hierarchy); !is || !within(at.Path, own.Path) {
-			return &Unplaced{c.Name, fmt.Sprintf("its memory is charged to %s, with that of others, such as process %d", memory.Path, pid)}
-		}
+	if pid != 0 {
+		return &Unplaced{c.Name, fmt.Sprintf("its memory is charged to %s, with that of others, such as process %d", memory.Path, pid)}
 	}
 	return nil
 }

@@ -213,16 +213,21 @@ func (d *division) pathOf(dir string) (path string, ok bool) {
 
 // pathIn is a group's path below its hierarchy's root; one in no hierarchy has its directory.
 func pathIn(layout cgroup.Layout, dir string) (path string, ok bool) {
-	if dir == "" {
-		return "", false
+	if in, known := placeOf(layout, dir); known {
+		return in.Path, true
 	}
-	path, mount := dir, ""
+	return dir, dir != ""
+}
+
+// placeOf is the place that a group's directory is.
+func placeOf(layout cgroup.Layout, dir string) (in cgroup.Place, known bool) {
 	for _, h := range layout.Hierarchies {
-		if below, in := strings.CutPrefix(dir, h.Mount+"/"); in && len(h.Mount) > len(mount) {
-			path, mount = filepath.Join("/", h.Root, below), h.Mount
+		below, is := strings.CutPrefix(dir, h.Mount+"/")
+		if is && len(h.Mount) > len(in.Mount) {
+			in, known = cgroup.Place{Hierarchy: h, Path: filepath.Join("/", h.Root, below)}, true
 		}
 	}
-	return path, true
+	return in, known
 }
 
 // descend visits the directories below dir that the rule's cgroup fits, parents first. It enters

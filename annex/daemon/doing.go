@@ -51,25 +51,29 @@ func (d *Daemon) lookAtDoing(now annex.Moment) {
 type groups struct{ layout cgroup.Layout }
 
 // of finds a container's by the path of the one that is known, or by its first process in those
-// hierarchies in which its engine calls it otherwise.
+// hierarchies in which its engine calls it otherwise. A group that holds others' processes too is not
+// its own: on a host of both versions engines make none in some hierarchies.
 func (g groups) of(c container.Container) cgroup.Group {
 	var own cgroup.Group
-	path, known := pathIn(g.layout, c.Cgroup)
+	in, known := placeOf(g.layout, c.Cgroup)
 	for _, h := range g.layout.Hierarchies {
 		if h.Version == 1 && !h.Has("freezer") && !h.Has("cpuacct") {
 			continue
 		}
-		at := cgroup.Group{Places: []cgroup.Place{{Hierarchy: h, Path: path}}}
+		at := cgroup.Group{Places: []cgroup.Place{{Hierarchy: h, Path: in.Path}}}
 		if known && at.Exists() {
 			own.Places = append(own.Places, at.Places[0])
 			continue
 		}
-		if c.PID <= 0 {
+		if !known || c.PID <= 0 {
 			continue
 		}
 		members, _, _ := g.layout.Of(c.PID) // of one that has ended nothing is known
 		for _, p := range members.Places {
-			if p.Mount == h.Mount && p.Path != "/" && p.Path != h.Root {
+			if p.Mount != h.Mount || p.Path == "/" || p.Path == h.Root {
+				continue
+			}
+			if pid, err := g.layout.Outsider(p, in); pid == 0 && err == nil {
 				own.Places = append(own.Places, p)
 			}
 		}

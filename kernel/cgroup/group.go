@@ -138,6 +138,37 @@ func (l Layout) Of(pid int) (Group, []Membership, error) {
 	return l.In(members), members, nil
 }
 
+// Outsider finds a process in a group or below it that is neither in a group of another hierarchy nor
+// below that one; 0 where there is none.
+func (l Layout) Outsider(in, of Place) (pid int, err error) {
+	pids, err := Group{Places: []Place{in}}.Processes()
+	if err != nil {
+		return 0, err
+	}
+	known, err := Group{Places: []Place{of}}.Processes()
+	if err != nil {
+		return 0, err
+	}
+	for _, pid := range pids {
+		if _, is := slices.BinarySearch(known, pid); is {
+			continue
+		}
+		members, _, err := l.Of(pid)
+		if err != nil {
+			continue // it has ended
+		}
+		i := slices.IndexFunc(members.Places, func(p Place) bool { return p.Mount == of.Mount })
+		if i < 0 {
+			return pid, nil
+		}
+		path := members.Places[i].Path
+		if path != of.Path && of.Path != "/" && !strings.HasPrefix(path, of.Path+"/") {
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
 // In gives the group that the memberships name.
 func (l Layout) In(members []Membership) Group {
 	var g Group
