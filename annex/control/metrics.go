@@ -146,7 +146,7 @@ var metrics = []metric{
 	ofContainers("annex_container_extended_bytes", "A container's private memory that is in swap.", func(c Context) *float64 { return known(c.ExtendedBytes) }),
 	ofContainers("annex_container_share_bytes", "How much memory it is to have at present.", func(c Context) *float64 { return known(c.ShareBytes) }),
 	ofContainers("annex_container_active", "1 while it is active, 0 while it sleeps.", func(c Context) *float64 { v := truth(c.State == Active); return &v }),
-	ofContainers("annex_container_frozen", "1 while its processes are frozen.", func(c Context) *float64 { v := truth(c.State == Frozen); return &v }),
+	ofContainers("annex_container_frozen", "1 while its processes are frozen, or stopped by a signal.", func(c Context) *float64 { v := truth(c.State == Frozen); return &v }),
 	ofContainers("annex_container_aside", "1 while nothing is moved of it, since calls for its memory hang.", func(c Context) *float64 { v := truth(c.Aside); return &v }),
 	ofContainers("annex_container_fixed", "1 of one that cannot be extended.", func(c Context) *float64 { v := truth(c.State == Fixed); return &v }),
 	ofContainers("annex_container_next_activation_seconds", "In how long it is expected to wake.", func(c Context) *float64 {

@@ -109,7 +109,7 @@ type ContextState string
 const (
 	Active  ContextState = "active"
 	Dormant ContextState = "dormant"
-	// Frozen is one whose processes are frozen, as by docker pause.
+	// Frozen is one whose processes are frozen, as by docker pause, or stopped by a signal.
 	Frozen ContextState = "frozen"
 	// Fixed is one that cannot be extended: Context.Problem says why.
 	Fixed ContextState = "fixed"

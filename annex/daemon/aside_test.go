@@ -190,7 +190,7 @@ func TestDrainOfFrozenThatDoesNotFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaits(t, time.Minute, "drained", state(d, control.Drained))
-		if p := d.Status().Drain.Problem; !strings.Contains(p, "stay so as headroom") || !strings.Contains(p, "frozen, and untouched until thawed: web (") {
+		if p := d.Status().Drain.Problem; !strings.Contains(p, "stay so as headroom") || !strings.Contains(p, "frozen or stopped, and untouched until that ends: web (") {
 			t.Errorf("it says %q", p)
 		}
 	})

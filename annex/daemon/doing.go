@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"tare/annex"
 	"tare/container"
 	"tare/kernel/cgroup"
+	"tare/kernel/procfs"
 )
 
 // doing is what control groups tell that a container does.
@@ -81,7 +83,32 @@ func (g groups) of(c container.Container) cgroup.Group {
 	return own
 }
 
-func (g groups) frozen(c container.Container) (bool, error) { return g.of(c).Frozen() }
+// frozen tells that a container's processes are frozen, or that a signal has stopped each of them.
+func (g groups) frozen(c container.Container) (bool, error) {
+	if frozen, err := g.of(c).Frozen(); frozen || err != nil {
+		return frozen, err
+	}
+	if c.PID > 0 && !isStopped(c.PID) {
+		return false, nil // without a look at all the others
+	}
+	pids, err := c.Processes()
+	if err != nil {
+		return false, err
+	}
+	pids = slices.DeleteFunc(pids, hasEnded)
+	return len(pids) > 0 && !slices.ContainsFunc(pids, func(pid int) bool { return !isStopped(pid) }), nil
+}
+
+// isStopped tells that a signal has stopped a process (SIGSTOP).
+func isStopped(pid int) bool {
+	stat, err := procfs.Host.Process(pid).Stat()
+	return err == nil && stat.State == 'T'
+}
+
+func hasEnded(pid int) bool {
+	stat, err := procfs.Host.Process(pid).Stat()
+	return err != nil || stat.Zombie()
+}
 
 // cpu is the CPU time that a container has used.
 func (g groups) cpu(c container.Container) (time.Duration, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,5 +77,40 @@ func TestGroupsOfAreNotShared(t *testing.T) {
 	}
 	if !isIn() {
 		t.Error("its own group is not found, with two processes in it")
+	}
+}
+
+// A container is frozen while a signal has stopped each of its processes.
+func TestStoppedReadsFrozen(t *testing.T) {
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	memory, has := layout.For("memory")
+	if !has {
+		t.Skip("needs the memory controller")
+	}
+	own := madeGroup(t, memory, fmt.Sprintf("/tare-daemon-test-%d-stopped", os.Getpid()))
+	first, second := sleeper(t, own), sleeper(t, own)
+	of := groups{layout}
+	for _, c := range []struct {
+		pid  int
+		sent syscall.Signal
+		want bool
+	}{
+		{second, 0, false}, {first, syscall.SIGSTOP, false}, {second, syscall.SIGSTOP, true}, {first, syscall.SIGCONT, false},
+	} {
+		if err := syscall.Kill(c.pid, c.sent); err != nil {
+			t.Fatal(err)
+		}
+		for isStopped(c.pid) != (c.sent == syscall.SIGSTOP) {
+			time.Sleep(time.Millisecond)
+		}
+		for _, pid := range []int{0, first} { // which not each engine tells
+			named := container.Container{Engine: container.Cgroup, Cgroup: own.Places[0].Dir(), PID: pid}
+			if is, err := of.frozen(named); is != c.want || err != nil {
+				t.Errorf("after signal %d: frozen %t, %v, want %t", c.sent, is, err, c.want)
+			}
+		}
 	}
 }

@@ -156,7 +156,7 @@ func (d *Daemon) whyLeft() string {
 			d.memory.Free>>20, d.settings.Policy.Low>>20))
 	}
 	if len(frozen) > 0 {
-		why = append(why, "frozen, and untouched until thawed: "+strings.Join(few(frozen), ", "))
+		why = append(why, "frozen or stopped, and untouched until that ends: "+strings.Join(few(frozen), ", "))
 	}
 	if len(hangs) > 0 {
 		why = append(why, "calls for it hang in the kernel, and annex drain is to be asked again when they do no more: "+strings.Join(few(hangs), ", "))

@@ -38,8 +38,8 @@ type Parts struct {
 	// Size tells what a container that data does not look at has in memory and in swap, in
 	// bytes; nil where nobody does.
 	Size func(c container.Container) (resident, extended int64, err error)
-	// Frozen tells whether a container's processes are frozen, and CPU what CPU time they have used;
-	// nil where nobody does.
+	// Frozen tells whether a container's processes are frozen or stopped, and CPU what CPU time they
+	// have used; nil where nobody does.
 	Frozen func(c container.Container) (bool, error)
 	CPU    func(c container.Container) (time.Duration, error)
 	// Read reads the configuration anew; restart are the keys that want a new start.

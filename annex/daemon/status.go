@@ -340,7 +340,7 @@ func (d *Daemon) sentences(h *held, e data.Explanation, is control.Context) []st
 	what := "It sleeps, and last worked "
 	switch {
 	case h.what.frozen:
-		what = "It is frozen, so that nothing is fetched for it, and last worked "
+		what = "It is frozen or stopped, so that nothing is fetched for it, and last worked "
 	case e.Awake:
 		what = "It runs since "
 	}

@@ -53,8 +53,8 @@ func (m *Manager) uncount(u *request) {
 	u.isUncounted = true
 }
 
-// Frozen reports whether a container's processes are frozen, as by `docker pause`. Nothing is
-// fetched for one, its pages are the first to leave, and how long it is frozen says nothing of when
+// Frozen reports whether a container's processes are frozen, as by `docker pause`, or stopped. Nothing
+// is fetched for one, its pages are the first to leave, and how long it is frozen says nothing of when
 // it wakes by itself.
 func (m *Manager) Frozen(id annex.ID, is bool) {
 	c := m.byID[id]
