@@ -97,7 +97,7 @@ type Daemon struct {
 	looked   bool                 // at the containers, at least once
 	notes    []string             // what the last look could not tell
 	doubts   []string             // what is most likely not meant, with what it found
-	doubted  annex.Moment         // when that was looked for; 0 is not yet
+	doubted  annex.Moment         // when that was looked for; 0 is that it is to be
 	refused  string               // why the last reload changed nothing, if it did not
 	classes  map[annex.Class]bool // critical and elastic, where one of it ran, when that was looked for
 	schedule *monitor.Schedule
@@ -134,6 +134,10 @@ type Daemon struct {
 	scans  chan scanned
 	back   chan annex.ID // tells of one of those that has come back
 	found  chan found
+
+	isDoubting bool          // that is under way
+	doubtful   chan []string // what it found
+
 	looks  chan struct{} // asks for a look at the containers
 	anew   atomic.Bool   // the next one inspects all, though that was just now
 
@@ -150,7 +154,7 @@ func New(p Parts, s Settings) *Daemon {
 		held: map[annex.ID]*held{}, shadow: newShadow(),
 		setter: newSetter(), sets: make(chan changed),
 		behind: map[annex.ID]bool{}, scans: make(chan scanned), back: make(chan annex.ID),
-		found: make(chan found), looks: make(chan struct{}, 1),
+		found: make(chan found), doubtful: make(chan []string), looks: make(chan struct{}, 1),
 		failed: map[string]annex.Moment{}, last: map[annex.ID]*Decision{},
 		moved: map[annex.ID]*tally{}, asked: map[uint64]annex.Reason{}, started: time.Now(), entered: time.Now(),
 	}
@@ -196,6 +200,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 			continue
 		case f := <-d.found:
 			d.adopt(f)
+		case doubts := <-d.doubtful:
+			d.isDoubted(doubts)
 		case b, open := <-d.parts.Monitor.Events():
 			if !open {
 				broken = errors.New("the monitor has ended, and sees nothing any more")

@@ -858,6 +858,43 @@ func TestAFleetIsStarted(t *testing.T) {
 	})
 }
 
+// A look at the configuration that takes long holds up nothing else, and what was asked for meanwhile is
+// looked for after it.
+func TestDoubtsHoldUpNothing(t *testing.T) {
+	var looks chan int // at so many containers
+	var answers chan string
+	prepare := func(h *host) {
+		crowded(h)
+		looks, answers = make(chan int, 1), make(chan string)
+		h.doubts = func(found []container.Container) []string {
+			looks <- len(found)
+			return []string{<-answers}
+		}
+	}
+	manage(t, box128, config.Manage, prepare, func(t *testing.T, h *host, d *Daemon) {
+		defer close(answers)
+		<-looks
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		awaits(t, time.Minute, "an eviction", func() bool { return h.pages(annex.Evict) > 0 })
+		h.end("db")
+		d.look()
+		time.Sleep(2 * lookEvery)
+		answers <- "all is well"
+		awaits(t, lookEvery, "another look", func() bool {
+			select {
+			case n := <-looks:
+				return n == 3
+			default:
+				return false
+			}
+		})
+		answers <- "nothing is critical"
+		awaits(t, time.Second, "what it found", func() bool {
+			return slices.Contains(d.Status().Warnings, "nothing is critical")
+		})
+	})
+}
+
 // Others come one after another, for which the configuration is not looked at anew each time; but
 // where the last critical container goes, or the first comes, it is told at once.
 func TestNothingIsDefended(t *testing.T) {

@@ -160,7 +160,8 @@ func identify(c container.Container) (annex.ID, error) {
 // doubt looks at the configuration by the containers that run. That looks at each of them: while
 // they come and go one after another it is done as often as while none does, but at once when the first
 // critical or elastic one is there since it was done, for which a rule is doubted most often, and when
-// the last critical one is gone.
+// the last critical one is gone. It may list all control groups of the host, for which the goroutine of
+// Run has no time.
 func (d *Daemon) doubt(all []container.Container, classes map[annex.Class]bool) {
 	for class := range classes {
 		if !d.classes[class] {
@@ -170,10 +171,26 @@ func (d *Daemon) doubt(all []container.Container, classes map[annex.Class]bool) 
 	if d.classes[annex.Critical] && !classes[annex.Critical] {
 		d.doubted = 0
 	}
-	if d.settings.Doubts == nil || d.doubted != 0 && d.now() < d.doubted.After(lookEvery) {
+	look := d.settings.Doubts
+	if look == nil || d.isDoubting || d.doubted != 0 && d.now() < d.doubted.After(lookEvery) {
 		return
 	}
-	d.doubts, d.doubted, d.classes = d.settings.Doubts(all), d.now(), classes
+	d.isDoubting, d.doubted, d.classes = true, d.now(), classes
+	go func() {
+		doubts := look(all)
+		select {
+		case d.doubtful <- doubts:
+		case <-d.ended:
+		}
+	}()
+}
+
+// isDoubted takes note of what that found, and has it looked for again where that was asked for meanwhile.
+func (d *Daemon) isDoubted(doubts []string) {
+	d.isDoubting, d.doubts = false, doubts
+	if d.doubted == 0 {
+		d.seek()
+	}
 }
 
 // adopt compares what was found with what is known.
