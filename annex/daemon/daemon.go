@@ -138,8 +138,8 @@ type Daemon struct {
 	isDoubting bool          // that is under way
 	doubtful   chan []string // what it found
 
-	looks  chan struct{} // asks for a look at the containers
-	anew   atomic.Bool   // the next one inspects all, though that was just now
+	looks chan struct{} // asks for a look at the containers
+	anew  atomic.Bool   // the next one inspects all, though that was just now
 
 	// stop is set while critical pressure is above its limit: media read it between two
 	// chunks.

@@ -112,12 +112,20 @@ const (
 	costPages  = 32
 )
 
-func (c *cost) saw(r annex.Result) {
+// costLate is how many times the present cost a result counts as at most of which a call was late: one
+// process that stood still says little of the medium, and many of them say more.
+const costLate = 4
+
+func (c *cost) saw(r annex.Result, isLate bool) {
 	took := r.Ended.Since(r.Began)
 	if r.Moved < costPages || took <= 0 {
 		return
 	}
-	c.each += (took/time.Duration(r.Moved) - c.each) / costWeight
+	each := took / time.Duration(r.Moved)
+	if isLate {
+		each = min(each, costLate*c.each)
+	}
+	c.each += (each - c.each) / costWeight
 	c.each = max(c.each, 1)
 }
 

@@ -105,18 +105,16 @@ func (m *Manager) Done(r annex.Result) {
 		return
 	}
 	delete(m.underWay, r.Number)
-	hung := asked.isUncounted
+	isLate := asked.isUncounted
 	m.uncount(asked)
 	if asked.unmapped > 0 {
 		m.released(asked, r)
 		return
 	}
-	switch {
-	case hung: // says nothing of what moving takes
-	case asked.op == annex.Evict:
-		m.evictCost.saw(r)
-	default:
-		m.fetchCost.saw(r)
+	if asked.op == annex.Evict {
+		m.evictCost.saw(r, isLate)
+	} else {
+		m.fetchCost.saw(r, isLate)
 	}
 	moved := asked.context.done(asked, r)
 	if c := m.byID[asked.context.info.ID]; c != nil && c != asked.context {

@@ -21,8 +21,8 @@ func TestAside(t *testing.T) {
 	}
 	cost := m.evictCost
 	m.Done(annex.Result{Number: r[0].Number, ID: "a", Op: annex.Evict, Began: 10 * second, Ended: 20 * second, Asked: 100, Moved: 40, Stopped: true})
-	if m.leaving != 0 || m.evictCost != cost {
-		t.Errorf("%d leaving, cost %v: it says nothing of what moving takes", m.leaving, m.evictCost)
+	if m.leaving != 0 || m.evictCost.each > 2*cost.each {
+		t.Errorf("%d leaving, cost %v: it says little of what moving takes", m.leaving, m.evictCost)
 	}
 	m.Aside("a", 40*second)
 	if again, next := m.Plan(30 * second); len(again) > 0 || next > 40*second {

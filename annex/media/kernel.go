@@ -32,7 +32,7 @@ type Options struct {
 	// go one at a time, so that what leaves together lies together.
 	Fetches int
 	// Slow is how long the kernel may take over one chunk before others have the request's turn,
-	// and Timeout before the request is given up. 0 are [DefaultSlow] and [DefaultTimeout].
+	// longer where calls of several containers take so long at a time, and Timeout before the request is given up. 0 are [DefaultSlow] and [DefaultTimeout].
 	Slow, Timeout time.Duration
 	// Late is called, once a request, when that has lost its turn, and ends with this chunk; nil
 	// tells nobody.
@@ -78,6 +78,9 @@ type Kernel struct {
 	late    map[annex.ID]int // calls that are late, by container
 	closed  bool
 	account Account
+
+	waitedFor int           // of those that are late, the ones that are not left behind
+	slow      time.Duration // after how long calls are late, as learned; 0 is Options.Slow
 }
 
 // NewKernel prepares to execute requests. Close it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -493,6 +494,45 @@ func TestHung(t *testing.T) {
 		also.hang, still.hang = nil, nil
 		if r := evict("a", one, other, third); r.Err != nil || still.opened != 2 {
 			t.Errorf("once they are back: %+v; opened %d times", r, still.opened)
+		}
+	})
+}
+
+// A medium that is slow for all has only so many calls, whichever containers they are for, and calls are
+// late later then.
+func TestSlowMedium(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spaces, answer := map[annex.Space]*fakeSpace{}, make(chan struct{})
+		late, of := 0, func(i int) annex.Space { return annex.Space{PID: int32(i), Started: 1} }
+		k := on(t, Options{Medium: roomy(), Late: func(annex.Request) { late++ }}, spaces)
+		var fetches sync.WaitGroup
+		fetch := func(i int) annex.Result {
+			r := annex.Request{ID: annex.ID(strconv.Itoa(i)), Op: annex.Fetch, Runs: []annex.Run{run(of(i), 0, 4)}}
+			return k.Do(t.Context(), r)
+		}
+		const many = 20
+		for i := 1; i <= many; i++ {
+			spaces[of(i)] = newSpace(4, swapEntry)
+			spaces[of(i)].hang = answer
+		}
+		for i := 1; i <= many; i++ {
+			fetches.Go(func() { fetch(i) })
+		}
+		time.Sleep(DefaultTimeout / 2)
+		if under := len(k.spaces); late != mostLate || under != mostLate+DefaultFetches {
+			t.Errorf("%d calls are late, and %d in the kernel", late, under)
+		}
+		close(answer)
+		fetches.Wait()
+		if k.slowness() <= DefaultSlow || len(k.late) != 0 || k.waitedFor != 0 {
+			t.Errorf("calls are late after %v; late are %v, %d of them waited for", k.slowness(), k.late, k.waitedFor)
+		}
+		for i := 1; i <= many; i++ {
+			spaces[of(i)].hang = nil
+			fetch(i)
+		}
+		if k.slowness() != DefaultSlow {
+			t.Errorf("calls are late after %v once the medium answers in time", k.slowness())
 		}
 	})
 }

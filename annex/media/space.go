@@ -73,7 +73,8 @@ func (d *doing) call(ctx context.Context, s annex.Space, f func(Target) (moved, 
 		k.release(h, errors.Is(err, ErrGone))
 		answered <- answer{done, err}
 	}()
-	slow, timer := time.NewTimer(k.o.Slow), time.NewTimer(k.o.Timeout)
+	began := time.Now()
+	slow, timer := time.NewTimer(k.slowness()), time.NewTimer(k.o.Timeout)
 	defer slow.Stop()
 	defer timer.Stop()
 	// Who cancels waits too, and no longer than for a call that hangs: the kernel comes back from
@@ -81,16 +82,18 @@ func (d *doing) call(ctx context.Context, s annex.Space, f func(Target) (moved, 
 	for {
 		select {
 		case a := <-answered:
-			k.punctual(d)
+			k.cameBack(d, a.moved, time.Since(began))
 			return a.moved, a.err
 		case <-slow.C:
-			d.lose()
+			if !d.lose(false) {
+				slow.Reset(k.o.Slow)
+			}
 			continue
 		case <-timer.C:
 		}
 		break
 	}
-	d.lose()
+	d.lose(true)
 	k.leave(h)
 	go func() {
 		<-answered
@@ -99,26 +102,54 @@ func (d *doing) call(ctx context.Context, s annex.Space, f func(Target) (moved, 
 	return moved{}, &Hung{s, k.o.Timeout}
 }
 
-// lose has others have the turn of a request of which a call is late.
-func (d *doing) lose() {
+// mostLate is how many calls may be late, and not left behind yet, until no more turns are handed on:
+// then it is the medium that is slow, for all, and with more calls it would be slower.
+const mostLate = 4
+
+// lose has others have the turn of a request of which a call is late; false is that it keeps it.
+func (d *doing) lose(isLeftBehind bool) bool {
 	if d.isLate {
-		return
+		return true
+	}
+	k := d.k
+	k.mu.Lock()
+	if !isLeftBehind && k.waitedFor >= mostLate {
+		k.mu.Unlock()
+		return false
 	}
 	d.isLate = true
-	d.k.mu.Lock()
-	d.k.late[d.r.ID]++
-	d.k.mu.Unlock()
+	k.late[d.r.ID]++
+	k.waitedFor++
+	k.mu.Unlock()
 	d.yield()
-	d.k.o.Late(d.r)
+	k.o.Late(d.r)
+	return true
 }
 
-// punctual counts a call as late no more.
-func (k *Kernel) punctual(d *doing) {
-	if d.isLate {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.onTime(d.r.ID)
+// slowness is after how long a call is late.
+func (k *Kernel) slowness() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return max(k.o.Slow, k.slow)
+}
+
+// cameBack takes note of a call that was not left behind, and of how long it took. One that is late
+// together with another container's says that the medium takes so long, and not a process that stands
+// still.
+func (k *Kernel) cameBack(d *doing, done moved, took time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !d.isLate {
+		if done.pages > 0 && took < k.o.Slow {
+			k.slow /= 2
+		}
+		return
 	}
+	if k.waitedFor > 1 && len(k.late) > 1 {
+		k.slow = max(k.slow, min(2*took, k.o.Timeout/2))
+	}
+	k.waitedFor--
+	k.onTime(d.r.ID)
 }
 
 // onTime takes away a call of those that are late; k.mu is held.
@@ -229,6 +260,7 @@ func (k *Kernel) leave(h *held) {
 	defer k.mu.Unlock()
 	h.stuck++
 	k.stuck++
+	k.waitedFor--
 	k.account.LeftBehind++
 }
 
