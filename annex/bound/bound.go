@@ -80,6 +80,7 @@ type Bound struct {
 
 	mu      sync.Mutex // never while something is waited for: the status asks
 	account Account
+	stuckIn map[string]int // reclaims that do not come back, by group
 	lows    map[string]low // by file
 }
 
@@ -111,6 +112,7 @@ func New(o Options) (*Bound, error) {
 		within:    reclaimWithin,
 		protected: map[string]protection{},
 		lows:      map[string]low{},
+		stuckIn:   map[string]int{},
 	}
 	if o.Layout != nil {
 		b.layout = *o.Layout

@@ -944,6 +944,10 @@ func TestReclaimIsStuck(t *testing.T) {
 	if _, err := b.Reclaim(ctx, at(l, "box/a"), 16*mib); !errors.As(err, &stuck) || b.Account().Stuck != 1 {
 		t.Errorf("%v, %+v", err, b.Account())
 	}
+	// Another is not begun meanwhile.
+	if _, err := b.Reclaim(ctx, at(l, "box/a"), 16*mib); !errors.As(err, &stuck) || b.Account().Stuck != 1 {
+		t.Errorf("again: %v, %+v", err, b.Account())
+	}
 	close(k.answers)
 	for end := time.Now().Add(time.Minute); b.Account().Stuck != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

@@ -117,6 +117,9 @@ func (b *Bound) reclaim(ctx context.Context, g cgroup.Group, bytes int64) error 
 	if err != nil {
 		return err
 	}
+	if b.isStuck(place) {
+		return &Stuck{place.Path}
+	}
 	ctx, cancel := context.WithTimeout(ctx, b.within)
 	done := make(chan error, 1)
 	began := b.now()
@@ -131,7 +134,7 @@ func (b *Bound) reclaim(ctx context.Context, g cgroup.Group, bytes int64) error 
 	select {
 	case err = <-done:
 	case <-b.late(ctx):
-		b.stuck(done)
+		b.stuck(place, done)
 		return &Stuck{place.Path}
 	}
 	err = Besides(err, context.DeadlineExceeded) // the rest leaves when memory is wanted
@@ -166,17 +169,28 @@ func (b *Bound) late(ctx context.Context) <-chan struct{} {
 }
 
 // stuck counts a reclaim that does not come back, for as long as it does not.
-func (b *Bound) stuck(done <-chan error) {
+func (b *Bound) stuck(place cgroup.Place, done <-chan error) {
 	add := func(n int) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.account.Stuck += n
+		b.stuckIn[place.Path] += n
+		if b.stuckIn[place.Path] == 0 {
+			delete(b.stuckIn, place.Path)
+		}
 	}
 	add(1)
 	go func() {
 		<-done
 		add(-1)
 	}()
+}
+
+// isStuck tells that a reclaim from a group has not come back: another would keep another thread.
+func (b *Bound) isStuck(place cgroup.Place) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stuckIn[place.Path] > 0
 }
 
 func (b *Bound) tell(g cgroup.Group, before, asked int64, took time.Duration, err error) {
