@@ -32,7 +32,7 @@ type Scan struct {
 	Space        Space
 	Began, Ended Moment
 	Stretches    []Stretch
-	// KnowsAccess tells that Accessed is told; where the tables themselves cannot be read it
+	// KnowsAccess tells that Accessed is reported; where the tables themselves cannot be read it
 	// is not.
 	KnowsAccess bool
 	// Changed tells that the space mapped or unmapped memory meanwhile: what is said of it

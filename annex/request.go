@@ -11,7 +11,7 @@ const (
 	// Fetch brings pages into memory and does not map them: the program's touch is then a
 	// short fault, which tells that it came.
 	Fetch
-	// Map brings pages in and maps them: their touch costs nothing, and is not told.
+	// Map brings pages in and maps them: their touch costs nothing, and is not reported.
 	Map
 )
 
@@ -74,7 +74,7 @@ type Result struct {
 	// Err is why the rest was not done; nil where it was, or was left off.
 	Err error
 	// Parts tell of each space, where the request was not done as a whole: a space that fails
-	// does not keep it from others. Where they are not told, its first pages are done.
+	// does not keep it from others. Where they are not reported, its first pages are done.
 	Parts []Part
 }
 

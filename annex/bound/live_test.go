@@ -166,12 +166,12 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 			// The kernel reclaims in batches, and its counts of a group lag behind by some.
 			const about = 2 * mib
 			var after Container
-			untold := false                                           // one counts for stuck, and not with the others
+			isUncounted := false                                      // one counts for stuck, and not with the others
 			for tries, late := 0, true; late && tries < 30; tries++ { // only on a slow machine does one not do it
 				began := time.Now()
 				_, err := b.Reclaim(t.Context(), c, 32*mib)
 				if stuck := new(Stuck); errors.As(err, &stuck) {
-					for untold = true; b.Account().Stuck > 0; time.Sleep(time.Millisecond) {
+					for isUncounted = true; b.Account().Stuck > 0; time.Sleep(time.Millisecond) {
 						if time.Since(began) > time.Minute {
 							t.Fatalf("%v; %+v", err, b.Account())
 						}
@@ -196,7 +196,7 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 			if after.Anonymous < before.Anonymous-taken {
 				t.Errorf("from %+v to %+v: pages in use were taken", before, after)
 			}
-			if a := b.Account(); !untold && before.Unmapped > slack+about && (a.Reclaims == 0 || a.Freed < freed) {
+			if a := b.Account(); !isUncounted && before.Unmapped > slack+about && (a.Reclaims == 0 || a.Freed < freed) {
 				t.Errorf("%+v of %d", a, before.Unmapped)
 			}
 			t.Logf("%+v", b.Account())

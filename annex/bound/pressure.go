@@ -8,7 +8,7 @@ import (
 	"tare/kernel/pressure"
 )
 
-// NoPressure says why a container's pressure is not told.
+// NoPressure says why a container's pressure is not reported.
 type NoPressure struct {
 	Name, Why string
 	Mend      string
@@ -19,7 +19,7 @@ func (n *NoPressure) Error() string {
 }
 
 // Pressure is for how long a container's tasks have waited for memory. The error is a
-// [*NoPressure], a [*pressure.Off] or a [*pressure.NoGroup] where that is not told.
+// [*NoPressure], a [*pressure.Off] or a [*pressure.NoGroup] where that is not reported.
 func (b *Bound) Pressure(c container.Container) (annex.Pressure, error) {
 	source, err := b.source(c)
 	if err != nil {
@@ -29,7 +29,7 @@ func (b *Bound) Pressure(c container.Container) (annex.Pressure, error) {
 	return annex.Pressure{At: b.now(), Some: s.Some.Total, Full: s.Full.Total}, err
 }
 
-// source is where a container's pressure is told: its place in the version 2 hierarchy.
+// source is where a container's pressure is reported: its place in the version 2 hierarchy.
 func (b *Bound) source(c container.Container) (pressure.Source, error) {
 	if _, ok := b.layout.Unified(); !ok {
 		return pressure.Source{}, &NoPressure{c.Name, "there is no hierarchy of version 2", "mount -t cgroup2 none /sys/fs/cgroup/unified, and start the container anew"}

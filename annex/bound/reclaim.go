@@ -144,7 +144,7 @@ func (b *Bound) reclaim(ctx context.Context, g cgroup.Group, bytes int64) error 
 
 // Besides is what is left of an error without those that it was joined of ([errors.Join]) and
 // that are one that was reckoned with; nil where nothing is. So a limit that was not put back
-// is told of also where the kernel had no more to give, or time was up.
+// is reported also where the kernel had no more to give, or time was up.
 func Besides(err, reckoned error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -326,7 +326,7 @@ func (b *Bound) lowerInSteps(ctx context.Context, g cgroup.Group, place cgroup.P
 // is asked for; so what has left is looked at anew before each piece, and the slack of it stays:
 // asked for what is not there, the kernel takes pages in use. In place of pages that are being
 // written yet it takes some too (mm/vmscan.c): those are given places in swap, by which that is
-// told, and once an eighth of all is of such the rest is left, to go with what leaves next or
+// reported, and once an eighth of all is of such the rest is left, to go with what leaves next or
 // when memory is wanted.
 func (b *Bound) ask(ctx context.Context, g cgroup.Group, place cgroup.Place, bytes int64) error {
 	k, err := knob.Open(place.File("memory.reclaim"))

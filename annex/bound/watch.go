@@ -12,13 +12,13 @@ import (
 	"tare/kernel/pressure"
 )
 
-// ToldWithin is the time within which [Watch.Over] tells, while eviction is under way,
+// ReportWithin is the time within which [Watch.Over] tells, while eviction is under way,
 // that critical containers have waited for memory for as long as the limit: it looks as
 // often. Whoever evicts looks at that between two steps of some milliseconds.
 //
 // The kernel's own word would come no sooner: it looks every tenth of a window that
 // without CAP_SYS_RESOURCE is 2 s at least, and then adds up at most once in those.
-const ToldWithin = 50 * time.Millisecond
+const ReportWithin = 50 * time.Millisecond
 
 // unprivileged is what windows of the kernel's triggers are multiples of, without
 // CAP_SYS_RESOURCE.
@@ -26,7 +26,7 @@ const unprivileged = 2 * time.Second
 
 // Watch tells when tasks of critical containers wait for memory for longer than a limit.
 // While nothing is evicted the kernel tells; while something is, the figures are looked
-// at too, which is what [ToldWithin] holds for.
+// at too, which is what [ReportWithin] holds for.
 type Watch struct {
 	bound *Bound
 	ctx   context.Context // of the watch itself, which ends with it
@@ -41,7 +41,7 @@ type Watch struct {
 	mu       sync.Mutex
 	watched  map[string]*watched // by key
 	evicting int
-	begun    chan struct{} // told when eviction begins
+	begun    chan struct{} // has a value when eviction begins
 	ended    bool
 }
 
@@ -56,7 +56,7 @@ type watched struct {
 // (or, Full, all of a container) within a window.
 func (b *Bound) Watch(ctx context.Context, limit pressure.Threshold) *Watch {
 	w := newWatch(limit, b.now, func() (<-chan time.Time, func()) {
-		t := time.NewTicker(ToldWithin)
+		t := time.NewTicker(ReportWithin)
 		return t.C, t.Stop
 	})
 	w.bound, w.ctx = b, ctx

@@ -53,7 +53,7 @@ func (b *bench) pass(d, waited time.Duration) {
 }
 
 // The stated time: what was reached before a look is told by that look, and there is one
-// each [ToldWithin] while something is evicted.
+// each [ReportWithin] while something is evicted.
 func TestPressureIsToldAtTheNextLook(t *testing.T) {
 	limit := pressure.Threshold{Stall: 10 * time.Millisecond, Window: 500 * time.Millisecond}
 	b := newBench(t, limit)
@@ -64,14 +64,14 @@ func TestPressureIsToldAtTheNextLook(t *testing.T) {
 	done := b.Evicting()
 	<-b.looks // at once, to have something to compare with
 	for range 3 {
-		b.pass(ToldWithin, limit.Stall/10)
+		b.pass(ReportWithin, limit.Stall/10)
 		b.tick <- time.Time{}
 		<-b.looks
 		if b.Over() {
 			t.Fatal("it is below the limit")
 		}
 	}
-	b.pass(ToldWithin, limit.Stall)
+	b.pass(ReportWithin, limit.Stall)
 	b.tick <- time.Time{}
 	<-b.looks
 	<-b.Alarms()

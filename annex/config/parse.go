@@ -124,7 +124,7 @@ func Parse(name string, data []byte) (Config, error) {
 	r.lines, hex = lines(data)
 	r.document(document)
 	for _, key := range hex {
-		if strings.HasSuffix(key, ".cgroup") && !r.told(key) {
+		if strings.HasSuffix(key, ".cgroup") && !r.hasProblem(key) {
 			r.problem(key, `has \x in "...", which TOML reads as another character: for a name such as systemd's a\x2db want it in '...' and with the backslash twice, 'a\\x2db'`)
 		}
 	}
@@ -337,7 +337,7 @@ func printable(name string) string {
 func (r *reader) check() {
 	c := &r.config
 	m := c.Memory
-	if m.High < m.Headroom && !r.told("memory.headroom") && !r.told("memory.high") {
+	if m.High < m.Headroom && !r.hasProblem("memory.headroom") && !r.hasProblem("memory.high") {
 		if r.lines["memory.high"] == 0 {
 			// Who says only headroom wants the same distance above it as by default.
 			c.Memory.High = min(m.Headroom+m.Headroom/2, tebibyte)
@@ -345,22 +345,22 @@ func (r *reader) check() {
 			r.problem("memory.high", "is %s, below headroom, which is %s: want it no lower", FormatSize(m.High), FormatSize(m.Headroom))
 		}
 	}
-	if m.Reserve >= m.Headroom && !r.told("memory.headroom") && !r.told("memory.reserve") {
+	if m.Reserve >= m.Headroom && !r.hasProblem("memory.headroom") && !r.hasProblem("memory.reserve") {
 		if r.lines["memory.reserve"] == 0 {
 			c.Memory.Reserve = m.Headroom / 4
 		} else {
 			r.problem("memory.reserve", "is %s, and headroom %s: want it lower", FormatSize(m.Reserve), FormatSize(m.Headroom))
 		}
 	}
-	if c.Scan.Most < c.Scan.Least && !r.told("scan.least") && !r.told("scan.most") {
+	if c.Scan.Most < c.Scan.Least && !r.hasProblem("scan.least") && !r.hasProblem("scan.most") {
 		r.problem("scan.most", "is %s, below least, which is %s: want it no lower", FormatDuration(c.Scan.Most), FormatDuration(c.Scan.Least))
 	}
 	for i, rule := range c.Rules {
 		at := fmt.Sprintf("%s[%d]", ruleTable, i)
-		if rule.Class == "" && !r.told(at+".class") {
+		if rule.Class == "" && !r.hasProblem(at+".class") {
 			r.problem(at, "has no class: say class = \"critical\", \"elastic\" or \"ignored\"")
 		}
-		if rule == (Rule{Class: rule.Class}) && !r.toldBelow(at) {
+		if rule == (Rule{Class: rule.Class}) && !r.hasProblemBelow(at) {
 			r.problem(at, "fits nothing: say name, label, image or cgroup")
 		}
 	}
@@ -368,24 +368,24 @@ func (r *reader) check() {
 	for i, t := range c.Tiers {
 		at := fmt.Sprintf("%s[%d]", tierTable, i)
 		switch {
-		case t.Area == "" && !r.told(at+".area"):
+		case t.Area == "" && !r.hasProblem(at+".area"):
 			r.problem(at, "has no area: say area = \"/var/swap\", as /proc/swaps names it")
 		case t.Area != "" && seen[t.Area]:
 			r.problem(at+".area", "is %q, as of a tier before: one tier an area", t.Area)
 		}
 		seen[t.Area] = true
-		if (t.Endurance > 0) != (t.Years > 0) && !r.toldBelow(at) {
+		if (t.Endurance > 0) != (t.Years > 0) && !r.hasProblemBelow(at) {
 			r.problem(at, "endurance and years go together: so much in so many years")
 		}
 	}
 }
 
-// told tells whether something was said against a key already.
-func (r *reader) told(key string) bool {
+// hasProblem tells whether a problem of a key is known already.
+func (r *reader) hasProblem(key string) bool {
 	return slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Key == key })
 }
 
-func (r *reader) toldBelow(prefix string) bool {
+func (r *reader) hasProblemBelow(prefix string) bool {
 	return slices.ContainsFunc(r.problems, func(p Problem) bool { return strings.HasPrefix(p.Key, prefix+".") })
 }
 

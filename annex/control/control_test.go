@@ -130,7 +130,7 @@ func sample() control.Status {
 			HitShare: pointer(0.97), ErrorShare: pointer(0.01), PressureShare: pointer(0.002),
 			Last: annex.Expected, LastOp: "fetch",
 			Activity:   &control.Activity{Activations: 12, Probes: 3, DemandPages: 400},
-			Predictors: []control.Score{{Kind: predict.Record, PrecisionShare: 0.9, RecallShare: 0.8, LeadSeconds: 0.5, Told: 1000, On: true}},
+			Predictors: []control.Score{{Kind: predict.Record, PrecisionShare: 0.9, RecallShare: 0.8, LeadSeconds: 0.5, Predictions: 1000, On: true}},
 			Moved:      control.Moved{EvictedBytes: 100, FetchedBytes: 90, MappedBytes: 5, WastedBytes: 2},
 			Aside:      true,
 			Problem:    "held back",
@@ -648,7 +648,7 @@ func FuzzStatus(f *testing.F) {
 func TestScoreOfNothing(t *testing.T) {
 	for want, s := range map[string]control.Score{
 		`{"kind":"record","told":0,"on":true}`: {Kind: predict.Record, On: true},
-		`{"kind":"record","precision_share":0,"recall_share":0.5,"lead_seconds":0,"told":7,"on":false}`: {Kind: predict.Record, RecallShare: 0.5, Told: 7},
+		`{"kind":"record","precision_share":0,"recall_share":0.5,"lead_seconds":0,"told":7,"on":false}`: {Kind: predict.Record, RecallShare: 0.5, Predictions: 7},
 	} {
 		if got, err := json.Marshal(s); err != nil || string(got) != want {
 			t.Errorf("%s, %v; want %s", got, err, want)

@@ -164,8 +164,8 @@ var metrics = []metric{
 	countOfContainers("annex_container_evicted_bytes_total", "Memory of it that left.", func(c Context) int64 { return c.Moved.EvictedBytes }),
 	countOfContainers("annex_container_fetched_bytes_total", "Memory of it that was brought back, mapped or not.", func(c Context) int64 { return c.Moved.FetchedBytes + c.Moved.MappedBytes }),
 	countOfContainers("annex_container_wasted_bytes_total", "Memory of it that was brought back and left again unused.", func(c Context) int64 { return c.Moved.WastedBytes }),
-	ofPredictors("annex_predictor_precision_ratio", "The share of what a predictor said of a container that came true; absent until it has said something.", ifTold(func(p Score) float64 { return p.PrecisionShare })),
-	ofPredictors("annex_predictor_recall_ratio", "The share of what came true that it had said; likewise.", ifTold(func(p Score) float64 { return p.RecallShare })),
+	ofPredictors("annex_predictor_precision_ratio", "The share of what a predictor said of a container that came true; absent until it has said something.", ifPredicted(func(p Score) float64 { return p.PrecisionShare })),
+	ofPredictors("annex_predictor_recall_ratio", "The share of what came true that it had said; likewise.", ifPredicted(func(p Score) float64 { return p.RecallShare })),
 	ofPredictors("annex_predictor_on", "1 while it is listened to.", func(p Score) *float64 { v := truth(p.On); return &v }),
 
 	{"annex_observed_free_bytes", false, "In mode observe, what would be free.", nil, func(s Status, is func(float64, ...string)) {
@@ -204,10 +204,10 @@ var metrics = []metric{
 	gauge("annex_warnings", "How many warnings annex status shows.", func(s Status) float64 { return float64(len(s.Warnings)) }),
 }
 
-// ifTold is of a figure that rests on predictions.
-func ifTold(value func(p Score) float64) func(p Score) *float64 {
+// ifPredicted is of a figure that rests on predictions.
+func ifPredicted(value func(p Score) float64) func(p Score) *float64 {
 	return func(p Score) *float64 {
-		if p.Told == 0 {
+		if p.Predictions == 0 {
 			return nil
 		}
 		v := value(p)

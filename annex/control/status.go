@@ -175,21 +175,21 @@ type Score struct {
 	PrecisionShare float64      `json:"precision_share"`
 	RecallShare    float64      `json:"recall_share"`
 	LeadSeconds    float64      `json:"lead_seconds"`
-	Told           int          `json:"told"`
+	Predictions    int          `json:"told"`
 	On             bool         `json:"on"`
 }
 
-// MarshalJSON leaves out what is not known of a predictor that has told nothing yet.
+// MarshalJSON leaves out what is not known of a predictor that has predicted nothing yet.
 func (s Score) MarshalJSON() ([]byte, error) {
 	type whole Score
-	if s.Told > 0 {
+	if s.Predictions > 0 {
 		return json.Marshal(whole(s))
 	}
 	return json.Marshal(struct {
-		Kind predict.Kind `json:"kind"`
-		Told int          `json:"told"`
-		On   bool         `json:"on"`
-	}{s.Kind, s.Told, s.On})
+		Kind        predict.Kind `json:"kind"`
+		Predictions int          `json:"told"`
+		On          bool         `json:"on"`
+	}{s.Kind, s.Predictions, s.On})
 }
 
 // Moved is what was moved since the daemon started.

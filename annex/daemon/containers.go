@@ -25,13 +25,13 @@ type Containers struct {
 	config func() config.Config
 	self   int // this program's id
 
-	mu      sync.Mutex
-	told    map[string]told // by control group's directory: what was found last that an engine told of
-	entered []string        // directories that were looked into for groups that rules name
+	mu       sync.Mutex
+	reported map[string]reported // by control group's directory: what was found last that an engine reported
+	entered  []string            // directories that were looked into for groups that rules name
 }
 
-// told is a container as an engine told of it.
-type told struct {
+// reported is a container as an engine reported it.
+type reported struct {
 	container.Container
 	inode uint64 // of its directory, which another that is made by that name does not have
 }
@@ -138,13 +138,13 @@ func few(notes []string) []string {
 	return append(notes[:most:most], fmt.Sprintf("%d more of this kind are left out", len(notes)-most))
 }
 
-// remember has what an engine once told of a container hold for as long as that runs: while the engine
+// remember has what an engine once reported of a container hold for as long as that runs: while the engine
 // is started anew, or is too slow to answer, its control group or containerd below it would show it, as
 // one that most rules do not fit. It tells of whom that is so.
 func (c *Containers) remember(all []container.Container) (note string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := map[string]told{}
+	now := map[string]reported{}
 	for i := range all {
 		one := &all[i]
 		info, err := os.Stat(one.Cgroup)
@@ -155,17 +155,17 @@ func (c *Containers) remember(all []container.Container) (note string) {
 		if !ok {
 			continue
 		}
-		before, is := c.told[one.Cgroup]
+		before, is := c.reported[one.Cgroup]
 		if is = is && before.inode == stat.Ino; is && !one.Told {
 			one.Engine, one.ID, one.Name = before.Engine, before.ID, before.Name
 			one.Image, one.ImageID, one.Labels = before.Image, before.ImageID, before.Labels
 			note = cmp.Or(note, fmt.Sprintf("%s does not tell what it runs: what it told before holds for what still does, such as %s", one.Engine, one.Name))
 		}
 		if is || one.Told {
-			now[one.Cgroup] = told{*one, stat.Ino}
+			now[one.Cgroup] = reported{*one, stat.Ino}
 		}
 	}
-	c.told = now
+	c.reported = now
 	return note
 }
 

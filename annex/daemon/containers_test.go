@@ -167,10 +167,10 @@ func TestSilentEngine(t *testing.T) {
 	if err := os.MkdirAll(group, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	told := container.Container{Engine: container.Docker, ID: "4d3c", Name: "booking", Image: "booking:1", Labels: map[string]string{"tier": "idle"}, PID: 7, Cgroup: group, Told: true}
+	reported := container.Container{Engine: container.Docker, ID: "4d3c", Name: "booking", Image: "booking:1", Labels: map[string]string{"tier": "idle"}, PID: 7, Cgroup: group, Told: true}
 	silent := container.Container{Engine: container.Docker, ID: "4d3c", Name: "4d3c", PID: 7, Cgroup: group}
 	below := container.Container{Engine: container.Docker, ID: "4d3c", Name: "4d3c", Labels: map[string]string{"com.docker/engine": "moby"}, PID: 7, Cgroup: group}
-	renamed := told
+	renamed := reported
 	renamed.Name = "booking-old"
 	nowhere := container.Container{Engine: container.Process, ID: "9", Name: "nowhere"}
 	var c Containers
@@ -191,10 +191,10 @@ func TestSilentEngine(t *testing.T) {
 	for n, s := range []struct{ found, want container.Container }{
 		{silent, silent}, // nobody has told of it yet
 		{below, below},
-		{told, told}, // Docker knows better
-		{silent, told},
-		{silent, told},
-		{below, told},
+		{reported, reported}, // Docker knows better
+		{silent, reported},
+		{silent, reported},
+		{below, reported},
 		{renamed, renamed},
 		{silent, renamed},
 	} {
@@ -213,7 +213,7 @@ func TestSilentEngine(t *testing.T) {
 	}
 	// What is gone is forgotten.
 	c.remember(nil)
-	if len(c.told) != 0 {
-		t.Errorf("%d are remembered of none", len(c.told))
+	if len(c.reported) != 0 {
+		t.Errorf("%d are remembered of none", len(c.reported))
 	}
 }

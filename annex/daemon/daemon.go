@@ -37,7 +37,7 @@ import (
 )
 
 // StopWithin is the time, unless the settings say another, from critical pressure above its
-// limit being told by the kernel to the last eviction's end: two rounds of looking, in the
+// limit being reported by the kernel to the last eviction's end: two rounds of looking, in the
 // second of which the chunk under way ends.
 const StopWithin = 100 * time.Millisecond
 

@@ -404,7 +404,7 @@ func (d *Daemon) trouble(h *held, doing string, err error) {
 // fail logs an error, once a minute for the same doing.
 func (d *Daemon) fail(doing string, err error) {
 	now := d.now()
-	if at, told := d.failed[doing]; told && now.Since(at) < time.Minute {
+	if at, isLogged := d.failed[doing]; isLogged && now.Since(at) < time.Minute {
 		return
 	}
 	if len(d.failed) > 1000 {

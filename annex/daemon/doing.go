@@ -11,11 +11,11 @@ import (
 	"tare/kernel/procfs"
 )
 
-// doing is what control groups tell that a container does.
+// doing is what a container does, by its control groups.
 type doing struct {
 	frozen bool
 	// idle is a critical container that used no CPU time worth the name between two looks. That of
-	// others is told by the monitor.
+	// others is reported by the monitor.
 	idle bool
 	cpu  time.Duration
 	at   annex.Moment // of that; 0 is that it is not known

@@ -56,7 +56,7 @@ type Host struct {
 // Open makes a daemon of this host by a configuration. It puts back what another one left
 // that was killed, takes the lock, and refuses where the extension cannot run or must not:
 // the errors are a [*Lacking], [*Conflict]s, a [*guard.InUse], a [*control.Busy], or the
-// parts' own. ctx is to last as long as the daemon. What was put back is told at once,
+// parts' own. ctx is to last as long as the daemon. What was put back is reported at once,
 // since an operator is to know of it also where nothing starts.
 func Open(ctx context.Context, path string, c config.Config, version string, tell func(string)) (_ *Host, err error) {
 	if os.Geteuid() != 0 {

@@ -60,7 +60,7 @@ func (h *Host) mover(c config.Config, inUse *areas, parts *Parts) (Mover, error)
 	}
 	h.closing(k.Close)
 	h.rebound = tiers.set
-	parts.Tiers = tiers.told
+	parts.Tiers = tiers.status
 	return k, nil
 }
 

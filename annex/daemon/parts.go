@@ -79,7 +79,7 @@ type Data interface {
 	// Look tells what one look at all spaces of a container found.
 	Look(id annex.ID, spaces []annex.Scan)
 	Faults(faults []annex.Fault)
-	// Lost tells that some were not told.
+	// Lost tells that some were not reported.
 	Lost()
 	Activity(a annex.Activity)
 	Pressure(id annex.ID, p annex.Pressure)

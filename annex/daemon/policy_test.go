@@ -51,7 +51,7 @@ func TestPredictorsAreSwitchedApart(t *testing.T) {
 				t.Errorf("it tells %+v, want %+v", got, c.want)
 			}
 			for _, s := range p.Scores() {
-				if s.Told == 0 || s.On == (s.Kind == c.off || !conf.Predictors.On(s.Kind)) {
+				if s.Predictions == 0 || s.On == (s.Kind == c.off || !conf.Predictors.On(s.Kind)) {
 					t.Errorf("%s is scored %+v", s.Kind, s)
 				}
 			}

@@ -44,7 +44,7 @@ func (s *set) count() (n int) {
 type piece struct {
 	marked set // accessed, at the last look
 	away   set // would have left
-	untold set // were marked when they would have left: a later use does not show
+	hidden set // were marked when they would have left: a later use does not show
 	at     annex.Moment
 }
 
@@ -90,8 +90,8 @@ func (s *shadow) do(r annex.Request, now annex.Moment) annex.Result {
 			switch {
 			case r.Op == annex.Evict && !p.away.has(i):
 				p.away.put(i)
-				if p.untold.drop(i); p.marked.has(i) {
-					p.untold.put(i)
+				if p.hidden.drop(i); p.marked.has(i) {
+					p.hidden.put(i)
 				}
 				p.at = now
 				s.away++
@@ -129,7 +129,7 @@ func (s *shadow) look(id annex.ID, spaces []annex.Scan) {
 // scan turns what a scan of a space found into what it would have. Of pages in no stretch of it
 // nothing is there any more: they were given back.
 func (s *shadow) scan(of annex.Scan) annex.Scan {
-	told := map[*piece]*set{}
+	stills := map[*piece]*set{}
 	for n, stretch := range of.Stretches {
 		states := make([]annex.State, len(stretch.States))
 		copy(states, stretch.States)
@@ -141,9 +141,9 @@ func (s *shadow) scan(of annex.Scan) annex.Scan {
 			page := stretch.First + annex.Page(k)
 			if i = int(page % piecePages); k == 0 || i == 0 {
 				p, _ = s.at(of.ID, of.Space, page)
-				if still = told[p]; still == nil {
+				if still = stills[p]; still == nil {
 					still = &set{}
-					told[p] = still
+					stills[p] = still
 				}
 			}
 			still.put(i)
@@ -156,12 +156,12 @@ func (s *shadow) scan(of annex.Scan) annex.Scan {
 				p.marked.put(i)
 			} else {
 				p.marked.drop(i)
-				p.untold.drop(i)
+				p.hidden.drop(i)
 			}
 		}
 	}
 	for first, p := range s.pieces[of.ID][of.Space] {
-		still := told[p]
+		still := stills[p]
 		if still == nil {
 			s.away -= int64(p.away.count())
 			delete(s.pieces[of.ID][of.Space], first)
@@ -171,7 +171,7 @@ func (s *shadow) scan(of annex.Scan) annex.Scan {
 			s.away -= int64(bits.OnesCount64(p.away[w] &^ still[w]))
 			p.away[w] &= still[w]
 			p.marked[w] &= still[w]
-			p.untold[w] &= still[w]
+			p.hidden[w] &= still[w]
 		}
 	}
 	return of
@@ -185,7 +185,7 @@ func (s *shadow) passing(p *piece, i int, state annex.State, marked bool, at ann
 		p.away.drop(i)
 		s.away--
 		return state
-	case marked && !p.untold.has(i):
+	case marked && !p.hidden.has(i):
 		p.away.drop(i)
 		s.away--
 		s.seen.Faults++

@@ -37,8 +37,10 @@ func (d *Daemon) Status() control.Status {
 		s.Tiers = append(s.Tiers, d.parts.Tiers()...)
 	}
 	s.Warnings = append(s.Warnings, spent(s.Tiers)...)
-	told := func(text string) bool { return strings.Contains(text, "no swap") } // by the last look at the host
-	if text := cmp.Or(noRoom(s.Memory), overHalf(s.Memory, s.Tiers)); text != "" && s.State != control.Ending && !(told(text) && slices.ContainsFunc(s.Warnings, told)) {
+	isNoSwap := func(text string) bool { return strings.Contains(text, "no swap") }
+	text := cmp.Or(noRoom(s.Memory), overHalf(s.Memory, s.Tiers))
+	isKnown := isNoSwap(text) && slices.ContainsFunc(s.Warnings, isNoSwap) // by the last look at the host
+	if text != "" && s.State != control.Ending && !isKnown {
 		s.Warnings = append(s.Warnings, text)
 	}
 	s.Weight.ResidentBytes = residentBytes()
@@ -81,7 +83,7 @@ func (d *Daemon) tell(s *control.Status) {
 			s.Observed.WrongShare = &wrong
 		}
 	}
-	s.Moved = d.all.told(wasted)
+	s.Moved = d.all.status(wasted)
 	if d.drain.on {
 		s.Drain = d.tellDrain(known)
 	}
@@ -251,7 +253,7 @@ func (d *Daemon) tellContext(c data.ContextStatus) control.Context {
 		out.ResidentBytes, out.ExtendedBytes = c.ResidentBytes+away, max(c.ExtendedBytes-away, 0)
 		out.HitShare, out.ErrorShare, c.Use.Wasted = nil, nil, 0
 	}
-	out.Moved = d.moved[c.ID].told(c.Use.Wasted)
+	out.Moved = d.moved[c.ID].status(c.Use.Wasted)
 	if h != nil {
 		out.Image = h.container.Image
 		if h.unknown == "" {
@@ -280,7 +282,7 @@ func score(s predict.Score) control.Score {
 		PrecisionShare: s.Precision,
 		RecallShare:    s.Recall,
 		LeadSeconds:    s.Lead.Seconds(),
-		Told:           s.Told,
+		Predictions:    s.Predictions,
 		On:             s.On,
 	}
 }
@@ -305,7 +307,7 @@ func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
 		e.Sentences = d.sentences(h, why, e.Context)
 		now, clock := d.now(), time.Now()
 		for _, one := range why.Decisions {
-			told := control.Decision{
+			decision := control.Decision{
 				At:      clock.Add(-now.Since(one.First)),
 				Op:      one.Op.String(),
 				Why:     one.Why,
@@ -316,9 +318,9 @@ func (d *Daemon) Explain(name string) (e control.Explanation, err error) {
 				Problem: one.Problem,
 			}
 			if d.modeAt(one.First) == config.Observe {
-				told.Observed, told.Moved = true, 0
+				decision.Observed, decision.Moved = true, 0
 			}
-			e.Decisions = append(e.Decisions, told)
+			e.Decisions = append(e.Decisions, decision)
 		}
 	})
 	if ending != nil {

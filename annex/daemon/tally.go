@@ -38,8 +38,8 @@ func (t *tally) add(r annex.Result, why annex.Reason) {
 	}
 }
 
-// told is the tally as it is told. What was wasted data knows.
-func (t *tally) told(wastedPages int) control.Moved {
+// status is the tally as the status shows it. What was wasted data knows.
+func (t *tally) status(wastedPages int) control.Moved {
 	if t == nil {
 		return control.Moved{}
 	}

@@ -89,8 +89,8 @@ func bounds(c config.Config, area string) (rate, daily int64) {
 	return 0, 0
 }
 
-// told tells of the areas in use, in the order in which the kernel fills them.
-func (t *tiers) told() (all []control.Tier) {
+// status lists the areas in use, in the order in which the kernel fills them.
+func (t *tiers) status() (all []control.Tier) {
 	areas, err := t.host.Areas()
 	for _, m := range t.areas.inUse() {
 		one := control.Tier{Area: m.Name(), Kind: string(m.Kind()), Encrypted: encrypted(t.host, m)}

@@ -35,7 +35,7 @@ func TestTiers(t *testing.T) {
 	}
 	want := func(first, second int64) {
 		t.Helper()
-		all := tiers.told()
+		all := tiers.status()
 		if len(all) != 2 || all[0].WrittenTodayBytes != first*annex.PageSize || all[0].DailyBytes != 0 || all[1].WrittenTodayBytes != second*annex.PageSize || all[1].DailyBytes != c.Tiers[0].WriteDaily || all[1].RateBytesPerSecond != 1<<20 {
 			t.Errorf("%+v, want %d and %d pages written, and a bound of the second alone", all, first, second)
 		}
@@ -62,7 +62,7 @@ func TestTiers(t *testing.T) {
 		}
 	}
 	again := newTiers(a.host, a, dir, func() config.Config { return c })
-	if all := again.told(); len(all) != 2 || all[1].WrittenTodayBytes != 20*annex.PageSize {
+	if all := again.status(); len(all) != 2 || all[1].WrittenTodayBytes != 20*annex.PageSize {
 		t.Errorf("started anew: %+v", all)
 	}
 	if err := newTiers(a.host, a, filepath.Join(dir, "none"), func() config.Config { return c }).open(); err == nil || !strings.Contains(err.Error(), "/first") {

@@ -41,10 +41,10 @@ type weight struct {
 }
 
 type used struct {
-	at     annex.Moment
-	cpu    time.Duration
-	waited time.Duration // for a processor
-	told   bool          // waited is known
+	at      annex.Moment
+	cpu     time.Duration
+	waited  time.Duration // for a processor
+	isKnown bool          // waited is known
 }
 
 const (
@@ -95,14 +95,14 @@ func (w *weight) starved() string {
 	}
 	first, last := w.samples[0], w.samples[len(w.samples)-1]
 	took, ran, waited := last.at.Since(first.at), last.cpu-first.cpu, last.waited-first.waited
-	if !first.told || !last.told || float64(waited) < starvedShare*float64(took) || waited < starvedTimes*ran {
+	if !first.isKnown || !last.isKnown || float64(waited) < starvedShare*float64(took) || waited < starvedTimes*ran {
 		return ""
 	}
 	return fmt.Sprintf("annexd waits for a processor: its threads were ready to run for %v of the last %v together, and ran for %v, so that what it frees and fetches comes late: raise CPUWeight= of its unit, or cpu.weight (version 1: cpu.shares) of its control group",
 		waited.Round(time.Second), took.Round(time.Second), ran.Round(100*time.Millisecond))
 }
 
-// residentBytes is the program's own memory; 0 where it is not told.
+// residentBytes is the program's own memory; 0 where it is not reported.
 func residentBytes() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -31,7 +31,7 @@ func TestStarved(t *testing.T) {
 		if got := w.starved(); (got != "") != c.is || c.is && !strings.Contains(got, "CPUWeight=") {
 			t.Errorf("%s: %q", name, got)
 		}
-		w.samples[0].told = false
+		w.samples[0].isKnown = false
 		if got := w.starved(); got != "" {
 			t.Errorf("%s: beside a sample that failed: %q", name, got)
 		}
@@ -42,7 +42,7 @@ func TestStarved(t *testing.T) {
 func TestWaitingIsSampled(t *testing.T) {
 	var w weight
 	w.sample(0)
-	if len(w.samples) != 1 || w.samples[0].cpu <= 0 || w.samples[0].waited < 0 || !w.samples[0].told {
+	if len(w.samples) != 1 || w.samples[0].cpu <= 0 || w.samples[0].waited < 0 || !w.samples[0].isKnown {
 		t.Errorf("%+v", w.samples)
 	}
 }

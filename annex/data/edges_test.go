@@ -11,8 +11,8 @@ import (
 )
 
 // edge is a manager of one container of 100 pages, all in memory, and with nothing free.
-func edge(info ContextInfo) (*Manager, *told) {
-	d := &told{}
+func edge(info ContextInfo) (*Manager, *fakePredictor) {
+	d := &fakePredictor{}
 	m := New(Policy{Headroom: Headroom{Low: 200 * annex.PageSize}, Predictor: func() Predictor { return d }, Chain: chained{}})
 	info.ID, info.Class = "a", annex.Elastic
 	m.Add(info)

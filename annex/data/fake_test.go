@@ -5,8 +5,8 @@ import (
 	"tare/annex/predict"
 )
 
-// told is a predictor that says what a test wants, and notes what it was told.
-type told struct {
+// fakePredictor says what a test wants, and notes what was reported to it.
+type fakePredictor struct {
 	record   []predict.Ranked
 	forecast predict.Forecast
 	expects  bool
@@ -20,20 +20,20 @@ type told struct {
 	gone                  []annex.Run
 }
 
-func (t *told) Began(at annex.Moment)                 { t.began = append(t.began, at) }
-func (t *told) Touched(faults []annex.Fault)          { t.touched = append(t.touched, faults...) }
-func (t *told) Ended(at annex.Moment)                 { t.ended = append(t.ended, at) }
-func (t *told) Pages() []predict.Ranked               { return append([]predict.Ranked(nil), t.record...) }
-func (t *told) Scores() []predict.Score               { return t.scores }
-func (t *told) Mapped(r []annex.Run)                  { t.mapped += annex.Count(r) }
-func (t *told) Left(r []annex.Run)                    { t.left += annex.Count(r) }
-func (t *told) Gone(r []annex.Run)                    { t.gone = append(t.gone, r...) }
-func (t *told) Forget(s annex.Space)                  { t.forgot = append(t.forgot, s) }
-func (t *told) Lost()                                 { t.lost++ }
-func (t *told) Interrupted()                          { t.interrupted++ }
-func (t *told) Size() int64                           { return 0 }
-func (t *told) Brought(r []annex.Run, _ annex.Moment) { t.brought += annex.Count(r) }
-func (t *told) Next(now annex.Moment) (predict.Forecast, bool) {
+func (t *fakePredictor) Began(at annex.Moment)                 { t.began = append(t.began, at) }
+func (t *fakePredictor) Touched(faults []annex.Fault)          { t.touched = append(t.touched, faults...) }
+func (t *fakePredictor) Ended(at annex.Moment)                 { t.ended = append(t.ended, at) }
+func (t *fakePredictor) Pages() []predict.Ranked               { return append([]predict.Ranked(nil), t.record...) }
+func (t *fakePredictor) Scores() []predict.Score               { return t.scores }
+func (t *fakePredictor) Mapped(r []annex.Run)                  { t.mapped += annex.Count(r) }
+func (t *fakePredictor) Left(r []annex.Run)                    { t.left += annex.Count(r) }
+func (t *fakePredictor) Gone(r []annex.Run)                    { t.gone = append(t.gone, r...) }
+func (t *fakePredictor) Forget(s annex.Space)                  { t.forgot = append(t.forgot, s) }
+func (t *fakePredictor) Lost()                                 { t.lost++ }
+func (t *fakePredictor) Interrupted()                          { t.interrupted++ }
+func (t *fakePredictor) Size() int64                           { return 0 }
+func (t *fakePredictor) Brought(r []annex.Run, _ annex.Moment) { t.brought += annex.Count(r) }
+func (t *fakePredictor) Next(now annex.Moment) (predict.Forecast, bool) {
 	f := t.forecast
 	return predict.Forecast{Earliest: max(f.Earliest, now), Likely: max(f.Likely, now), Latest: max(f.Latest, now)}, t.expects
 }

@@ -146,7 +146,7 @@ func (m *Manager) due(c *context) {
 func (c *context) precise(atLeast float64, judged int) bool {
 	for _, s := range c.predictor.Scores() {
 		if s.Kind == predict.Record {
-			return s.On && s.Precision >= atLeast && s.Told >= judged
+			return s.On && s.Precision >= atLeast && s.Predictions >= judged
 		}
 	}
 	return false

@@ -34,7 +34,7 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 	now := annex.Moment(time.Second)
 	classes := map[annex.ID]annex.Class{}
 	ids := []annex.ID{"a", "b", "c", "d", "e"}
-	told := map[annex.ID]where{}
+	pagesOf := map[annex.ID]where{}
 	underWay := map[uint64]annex.Request{}
 	busy := map[annex.Run]uint64{}
 	back := map[annex.Run]bool{} // missed while they were on their way
@@ -43,13 +43,13 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 		return annex.Run{Space: annex.Space{PID: int32(id[0])}, First: page}
 	}
 	at := func(id annex.ID, page annex.Page) *struct{ in, out, shared bool } {
-		if told[id] == nil {
-			told[id] = where{}
+		if pagesOf[id] == nil {
+			pagesOf[id] = where{}
 		}
-		w := told[id][single(id, page)]
+		w := pagesOf[id][single(id, page)]
 		if w == nil {
 			w = &struct{ in, out, shared bool }{}
-			told[id][single(id, page)] = w
+			pagesOf[id][single(id, page)] = w
 		}
 		return w
 	}
@@ -61,7 +61,7 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 			if r.IntN(6) == 0 {
 				m.Remove(id)
 				delete(classes, id)
-				delete(told, id)
+				delete(pagesOf, id)
 				break
 			}
 			classes[id] = annex.Classes[r.IntN(4)%3]
@@ -70,7 +70,7 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 			}
 			m.Add(ContextInfo{ID: id, Class: classes[id], At: now})
 			if classes[id] != annex.Elastic {
-				delete(told, id)
+				delete(pagesOf, id)
 			}
 		case 1, 2:
 			if classes[id] != annex.Elastic {
@@ -79,8 +79,8 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 			n := 50 + r.IntN(200)
 			s := annex.Scan{ID: id, Space: annex.Space{PID: int32(id[0])}, Began: now, Ended: now, KnowsAccess: r.IntN(2) == 0}
 			states := make([]annex.State, n)
-			known := told[id]
-			told[id] = where{}
+			known := pagesOf[id]
+			pagesOf[id] = where{}
 			for i := range states {
 				switch r.IntN(5) {
 				case 0:
@@ -151,7 +151,7 @@ func whatever(t *testing.T, seed uint64) (log []string) {
 						returned := back[key]
 						delete(busy, key)
 						delete(back, key)
-						if told[q.ID] == nil {
+						if pagesOf[q.ID] == nil {
 							continue
 						}
 						switch w := at(q.ID, page); {

@@ -63,7 +63,7 @@ func TestScripts(t *testing.T) {
 type player struct {
 	t          *testing.T
 	m          *Manager
-	predictors map[annex.ID]*told
+	predictors map[annex.ID]*fakePredictor
 	asked      []annex.Request
 	chain      chained
 	policy     Policy
@@ -73,7 +73,7 @@ type player struct {
 
 // play plays a script and gives it with what was asked for.
 func play(t *testing.T, script string) string {
-	p := &player{t: t, predictors: map[annex.ID]*told{}, chain: chained{}}
+	p := &player{t: t, predictors: map[annex.ID]*fakePredictor{}, chain: chained{}}
 	lines := bufio.NewScanner(strings.NewReader(script))
 	for lines.Scan() {
 		p.line++
@@ -156,7 +156,7 @@ func (p *player) step(f []string) {
 		}
 	case "context":
 		id := annex.ID(f[1])
-		d := &told{}
+		d := &fakePredictor{}
 		p.predictors[id] = d
 		m := p.manager()
 		m.policy.Predictor = func() Predictor { return d }
@@ -232,7 +232,7 @@ func (p *player) step(f []string) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		p.predictors[annex.ID(f[1])].scores = []predict.Score{{Kind: predict.Record, Precision: precision, Told: 1000, On: true}}
+		p.predictors[annex.ID(f[1])].scores = []predict.Score{{Kind: predict.Record, Precision: precision, Predictions: 1000, On: true}}
 	case "chain":
 		probability, err := strconv.ParseFloat(f[4], 64)
 		if err != nil {

@@ -11,11 +11,11 @@ import (
 // TestShares divides memory among one container that is awake and three that sleep, each with
 // 160 pages in memory and a record of 80, as there is less and less of it.
 func TestShares(t *testing.T) {
-	predictors := map[annex.ID]*told{}
-	var next *told
+	predictors := map[annex.ID]*fakePredictor{}
+	var next *fakePredictor
 	m := New(Policy{Headroom: Headroom{Low: 64 * annex.PageSize, High: 64 * annex.PageSize}, Predictor: func() Predictor { return next }, Chain: chained{}})
 	for i, id := range []annex.ID{"awake", "last", "soon", "unknown"} {
-		next = &told{record: []predict.Ranked{{Run: annex.Run{Space: annex.Space{PID: int32(i)}, Pages: 80}, Certain: true}}}
+		next = &fakePredictor{record: []predict.Ranked{{Run: annex.Run{Space: annex.Space{PID: int32(i)}, Pages: 80}, Certain: true}}}
 		predictors[id] = next
 		m.Add(ContextInfo{ID: id, Class: annex.Elastic})
 		m.Scan(annex.Scan{ID: id, Space: annex.Space{PID: int32(i)}, Began: second, Ended: second, KnowsAccess: true, Stretches: []annex.Stretch{{States: states(160, annex.Present)}}})

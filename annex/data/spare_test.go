@@ -10,7 +10,7 @@ import (
 // crowd is a manager of so many awake containers of 64 extents each, all in memory and used just
 // now, with nothing free.
 func crowd(n int, now annex.Moment) *Manager {
-	m := New(Policy{Headroom: Headroom{Low: 200 * annex.PageSize}, Predictor: func() Predictor { return &told{} }, Chain: chained{}})
+	m := New(Policy{Headroom: Headroom{Low: 200 * annex.PageSize}, Predictor: func() Predictor { return &fakePredictor{} }, Chain: chained{}})
 	for i := range n {
 		id := annex.ID(rune('a' + i))
 		m.Add(ContextInfo{ID: id, Class: annex.Elastic})

@@ -110,8 +110,8 @@ func begun(text []byte) bool {
 	return true
 }
 
-// Parse reads a journal. Its error is an [*Unknown] or a [*NoJournal], and nothing is told; or a
-// [*Damaged], and what the whole lines say is told. A last line without its end was being
+// Parse reads a journal. Its error is an [*Unknown] or a [*NoJournal], and nothing is reported; or a
+// [*Damaged], and what the whole lines say is reported. A last line without its end was being
 // written, and is no error.
 func Parse(r io.Reader) (Journal, error) {
 	var j Journal

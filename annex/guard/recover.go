@@ -60,7 +60,7 @@ func (i *InUse) Error() string {
 // error is then an [*InUse]. Where there is no journal there is nothing to do.
 //
 // Entries of an earlier start of the kernel are void. An error of a damaged journal
-// comes with what the rest of it told, and the journal is kept beside ("...damaged");
+// comes with what the rest of it reported, and the journal is kept beside ("...damaged");
 // one that could not be put back stays in it.
 func Recover(ctx context.Context, o Options) ([]Outcome, error) {
 	o, err := o.complete()

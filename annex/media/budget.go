@@ -51,13 +51,13 @@ type Budget struct {
 	tokens float64
 	filled time.Time // when tokens was reckoned
 	ledger ledger
-	// counted is what Written told last, when the calendar stood at told, and taken what was
+	// counted is what Written gave last, when the calendar stood at countedAt, and taken what was
 	// taken since. It was asked last at asked.
-	counted int64
-	told    time.Time
-	asked   time.Time
-	taken   int64
-	kept    int64 // what the file says was written today
+	counted   int64
+	countedAt time.Time
+	asked     time.Time
+	taken     int64
+	kept      int64 // what the file says was written today
 	// Why the account is not exact: the file was none, which holds for the day; the kernel's count
 	// was not to be had, or the file not to be written, the last time.
 	lost, uncounted, unkept error
@@ -100,7 +100,7 @@ func NewBudget(o BudgetOptions) (*Budget, error) {
 		if err != nil {
 			return nil, fmt.Errorf("what was written to swap: %w", err)
 		}
-		b.counted, b.told, b.asked = counted, now.Round(0), now
+		b.counted, b.countedAt, b.asked = counted, now.Round(0), now
 	}
 	b.turn(now)
 	return b, nil
@@ -176,7 +176,7 @@ func (b *Budget) Return(bytes int64) {
 // account brings the ledger up to now: what the kernel has counted, and a new day where one
 // has begun. The kernel is asked once a second, when a day has begun, and at once if it is to.
 func (b *Budget) account(now time.Time, atOnce bool) {
-	since := b.told
+	since := b.countedAt
 	written, err := b.settle(now, atOnce || day(now) != b.ledger.Day)
 	today := ofToday(written, since, now.Round(0))
 	b.charge(written - today)
@@ -195,7 +195,7 @@ func ofToday(written int64, since, now time.Time) int64 {
 	return int64(float64(written) * (float64(now.Sub(began)) / float64(now.Sub(since))))
 }
 
-// settle has what the kernel counted take the place of what was taken since it last told, and
+// settle has what the kernel counted take the place of what was taken since it last reported, and
 // tells how much more that is. The error is that of the last time that the kernel was asked.
 func (b *Budget) settle(now time.Time, atOnce bool) (more int64, err error) {
 	if b.o.Written == nil || !atOnce && now.Sub(b.asked) < time.Second && !now.Before(b.asked) {
@@ -207,7 +207,7 @@ func (b *Budget) settle(now time.Time, atOnce bool) (more int64, err error) {
 		return 0, fmt.Errorf("what was written to swap: %w", err)
 	}
 	more = max(0, counted-b.counted) - b.taken
-	b.counted, b.told, b.taken = counted, now.Round(0), 0
+	b.counted, b.countedAt, b.taken = counted, now.Round(0), 0
 	return more, nil
 }
 

@@ -153,7 +153,7 @@ func (k *Kernel) Do(ctx context.Context, r annex.Request) annex.Result {
 	}
 	d.result.Err = errors.Join(errs...)
 	if d.result.Err != nil || d.result.Stopped {
-		d.result.Parts = d.told()
+		d.result.Parts = d.allParts()
 	}
 	d.result.Ended = k.o.Now()
 	k.count(d)
@@ -170,8 +170,8 @@ func (d *doing) part(s annex.Space) *annex.Part {
 	return &d.parts[i]
 }
 
-// told is what became of every space of the request.
-func (d *doing) told() []annex.Part {
+// allParts is what became of every space of the request.
+func (d *doing) allParts() []annex.Part {
 	for _, r := range d.r.Runs {
 		d.part(r.Space).Gone = errors.Is(d.failed[r.Space], ErrGone)
 	}

@@ -145,7 +145,7 @@ func evict(t Target, runs []annex.Run) (moved, error) {
 	return done, nil
 }
 
-// fetch brings pages that are in swap. Whether they came yet is not told by their
+// fetch brings pages that are in swap. Whether they came yet is not reported by their
 // entries, which change when the program touches them: those that the kernel was asked for,
 // and refused no part of, count as moved.
 func fetch(t Target, runs []annex.Run, traits Traits) (moved, error) {

@@ -65,12 +65,12 @@ type space struct {
 
 func (s *space) Give(advice advise.Advice, ranges []advise.Range) ([]advise.Passed, error) {
 	passed, err := advise.Give(s.handle, advice, ranges)
-	return passed, s.told(err)
+	return passed, s.named(err)
 }
 
 func (s *space) Map(ranges []advise.Range) (int, error) {
 	read, err := advise.Map(s.handle, s.handle.PID, ranges)
-	return read, s.told(err)
+	return read, s.named(err)
 }
 
 func (s *space) Entries(first annex.Page, to []uint64) (int, error) {
@@ -79,12 +79,13 @@ func (s *space) Entries(first annex.Page, to []uint64) (int, error) {
 		return n, err
 	}
 	if n == 0 && len(to) > 0 {
-		return 0, s.told(advise.ErrGone)
+		return 0, s.named(advise.ErrGone)
 	}
 	return n, nil
 }
 
-func (s *space) told(err error) error {
+// named is an error with the space that it is of.
+func (s *space) named(err error) error {
 	if errors.Is(err, advise.ErrGone) {
 		return fmt.Errorf("space %s: %w", s.annex, ErrGone)
 	}

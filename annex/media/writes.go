@@ -37,7 +37,7 @@ func (w *Writes) To(area string) (int64, error) {
 	}
 	all := stat.PSwpOut * annex.PageSize
 	files := all - w.all
-	media, of := w.inUse(), map[string]int64{} // nothing is taken note of before all have told
+	media, of := w.inUse(), map[string]int64{} // nothing is taken note of before all have reported
 	for _, m := range media {
 		if m.Kind() == File {
 			continue

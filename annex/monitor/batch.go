@@ -14,7 +14,7 @@ type Batch struct {
 	Faults    []annex.Fault // in the order in which they were taken
 	Activity  []annex.Activity
 	Processes []Process
-	// Lost is how many events there was no room for, since it was last told.
+	// Lost is how many events there was no room for, since it was last reported.
 	Lost uint64
 }
 
@@ -31,7 +31,7 @@ const (
 	// Ended is one whose last thread ends. Its memory goes in a moment.
 	Ended
 	// Joined is one that was moved into the container from elsewhere, as `docker exec` does. It
-	// may be told several times.
+	// may be reported several times.
 	Joined
 )
 

@@ -3,20 +3,20 @@
 // they make, and what state each page of their private anonymous memory is in.
 //
 // It decides nothing, and changes nothing in any process: no accessed bit is cleared. What
-// is told are [annex.Activity], [annex.Fault] and [annex.Scan]; the moments are those of
+// is reported are [annex.Activity], [annex.Fault] and [annex.Scan]; the moments are those of
 // CLOCK_MONOTONIC.
 //
 // Of containers that come first ([Monitor.Precede]) it sees one thing only: where a task of theirs
 // waits for a CPU, so that whoever works beside them can give way ([Monitor.GiveWay]).
 //
-// Activity and faults are told by BPF programs (bpf/monitor.c) at sched_switch and at the
+// Activity and faults are reported by BPF programs (bpf/monitor.c) at sched_switch and at the
 // page-fault tracepoints, which are gone with the process that loaded them, however it ends.
-// A container is told by its control group, so that whatever it forks and executes is
+// A container is known by its control group, so that whatever it forks and executes is
 // followed by itself. A container that sleeps costs nothing: nobody asks after it. A switch of
 // other tasks on the host costs what the kernel takes to call a program at all, about a tenth of
 // a microsecond where processors guard their returns, and some tens of nanoseconds more
 // (BenchmarkSwitch). Where BPF may not be used, the CPU time of the groups is asked for
-// instead, once each dormancy, faults are not told, and accesses are not known: [Monitor.Lacks]
+// instead, once each dormancy, faults are not reported, and accesses are not known: [Monitor.Lacks]
 // says so.
 //
 // Scans come from [tare/probe/pagetable]. The processor sets an entry's accessed bit and
@@ -57,10 +57,10 @@ type Options struct {
 	// CPU, or needs a page that has left. 0 is a quarter of a percent of Dormancy, and what is
 	// below 0 is none.
 	Murmur time.Duration
-	// NewPages has faults on pages told that never were there (Fault.Swapped is false).
+	// NewPages has faults on pages reported that never were there (Fault.Swapped is false).
 	// Otherwise they are only counted.
 	NewPages bool
-	// Delay is how long faults may wait to be told together; 0 is 1 ms. That a container
+	// Delay is how long faults may wait to be reported together; 0 is 1 ms. That a container
 	// woke does not wait.
 	Delay time.Duration
 	// Ring is the room for what waits to be read, bytes, a power of two; 0 is 4 MiB, some
@@ -137,7 +137,7 @@ type container struct {
 	number uint32 // never given twice
 	place  cgroup.Place
 	group  uint64 // the kernel's id of it
-	first  bool   // others give way to it, and nothing is told of it
+	first  bool   // others give way to it, and nothing is reported of it
 	cost   Cost
 }
 
@@ -158,7 +158,7 @@ type Counts struct {
 	Lost uint64
 	// Others are faults on what had not left: new pages, files, copies on write.
 	Others uint64
-	// Unsettled are new faults that were not told, since their mapping was being changed.
+	// Unsettled are new faults that were not reported, since their mapping was being changed.
 	Unsettled uint64
 }
 
@@ -253,17 +253,17 @@ func openTaker(plain bool) (_ pagetable.Taker, lacks *probe.Missing, _ error) {
 	return files, lacks, nil
 }
 
-// Lacks is what this host lacks: what is told is the less for it. None where everything is.
+// Lacks is what this host lacks: less is reported for it. None where everything is.
 func (m *Monitor) Lacks() []*probe.Missing { return m.lacks }
 
-// Streams tells whether faults are told.
+// Streams tells whether faults are reported.
 func (m *Monitor) Streams() bool { _, is := m.source.(*stream); return is }
 
 // Events gives what happens, in order. It is closed when the monitor is, or when it fails,
-// which Err tells. A reader that is slow has events be lost, which is told.
+// which Err tells. A reader that is slow has events be lost, which is reported.
 func (m *Monitor) Events() <-chan Batch { return m.events }
 
-// Err is why nothing is told any more, where that is not Close's doing.
+// Err is why nothing is reported any more, where that is not Close's doing.
 func (m *Monitor) Err() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -284,7 +284,7 @@ func (m *Monitor) Counts() (Counts, error) { return m.source.counts() }
 // Watch begins to watch a container: all processes in a control group and below it, now
 // and in time to come. dir is the group's directory in the hierarchy of version 1 with the
 // memory controller, or in version 2's. Of nested ones that are watched the inner counts. A
-// container that runs is told as having woken, when it next gets a CPU.
+// container that runs is reported as having woken, when it next gets a CPU.
 func (m *Monitor) Watch(id annex.ID, dir string) error { return m.add(id, dir, false) }
 
 func (m *Monitor) add(id annex.ID, dir string, first bool) error {
@@ -309,7 +309,7 @@ func (m *Monitor) add(id annex.ID, dir string, first bool) error {
 	}
 	m.last++
 	c := &container{id: id, number: m.last, place: place, group: group, first: first}
-	// Known before it is watched, since it may be told of at once.
+	// Known before it is watched, since something of it may be reported at once.
 	m.watched[id], m.numbers[c.number] = c, c
 	if err := m.source.watch(c); err != nil {
 		delete(m.watched, id)
@@ -319,7 +319,7 @@ func (m *Monitor) add(id annex.ID, dir string, first bool) error {
 	return nil
 }
 
-// Unwatch ends the watching of a container. What happened before may still be told.
+// Unwatch ends the watching of a container. What happened before may still be reported.
 func (m *Monitor) Unwatch(id annex.ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 )
 
 // poll tells activity without BPF: by the CPU time of the groups, asked for once each
-// dormancy. So that a container woke is told up to a dormancy late, and what it
-// faults on is not told.
+// dormancy. So that a container woke is reported up to a dormancy late, and what it
+// faults on is not reported.
 type poll struct {
 	m    *Monitor
 	done chan struct{}
@@ -26,7 +26,7 @@ type poll struct {
 // polled is a container as it was when it was last asked for.
 type polled struct {
 	id     annex.ID
-	group  cgroup.Group // where its CPU time is told
+	group  cgroup.Group // where its CPU time is reported
 	cpu    time.Duration
 	before time.Duration // what it had taken when it woke
 	last   annex.Moment  // it ran
@@ -63,7 +63,7 @@ func (p *poll) watch(c *container) error {
 	return nil
 }
 
-// accounted is where the CPU time of a group is told: version 2 tells it in every group,
+// accounted is where the CPU time of a group is reported: version 2 tells it in every group,
 // version 1 in a hierarchy of its own, in which engines name groups alike.
 func accounted(layout cgroup.Layout, place cgroup.Place) (cgroup.Group, error) {
 	if place.Version == 2 {
@@ -114,7 +114,7 @@ func (p *poll) look(out *batches) {
 	for _, c := range p.polled {
 		use, err := c.group.Use()
 		if err != nil {
-			continue // it goes: whoever watches it is told by Scan
+			continue // it goes, which Scan reports
 		}
 		c.step(use.CPU, annex.Moment(clock.Monotonic()), p.m.options.Murmur, out)
 	}

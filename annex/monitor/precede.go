@@ -23,7 +23,7 @@ const (
 )
 
 // Precede has a container come first: all processes in a control group and below it, given
-// as for [Monitor.Watch]. [Monitor.GiveWay] gives way to them, and nothing else is told of
+// as for [Monitor.Watch]. [Monitor.GiveWay] gives way to them, and nothing else is reported of
 // them. Unwatch ends it. Without BPF it has no effect.
 func (m *Monitor) Precede(id annex.ID, dir string) error { return m.add(id, dir, true) }
 

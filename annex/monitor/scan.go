@@ -39,7 +39,7 @@ type Cost struct {
 // be written, and nothing where there is one process; the kernel's own count of mappings
 // would be a call for each. A page shared with a process elsewhere only is not known to be,
 // unless page tables are read without BPF, which tells it for itself. Private hugetlb
-// memory is told like other memory that is mapped huge; it does not leave.
+// memory is reported like other memory that is mapped huge; it does not leave.
 //
 // A scan of a process that is stuck in the kernel may not come back, whatever ctx says.
 // Others may be made meanwhile: each that is under way at the same time opens the page tables

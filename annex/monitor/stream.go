@@ -35,7 +35,7 @@ type stream struct {
 	out   batches
 	awake map[uint32]*waking
 	due   time.Time // of those that are awake, the first is to be asked after; zero is never
-	lost  uint64    // told
+	lost  uint64    // reported
 	fence atomic.Uint32
 	raw   ringbuf.Record
 }

@@ -85,12 +85,12 @@ func slowing(r *rand.Rand) func() float64 {
 
 // outcome is how forecasts did.
 type outcome struct {
-	told, inside, before, after int
-	none                        int
-	width                       float64 // of forecasts, over the mean interval
+	forecasts, inside, before, after int
+	none                             int
+	width                            float64 // of forecasts, over the mean interval
 }
 
-func (o outcome) coverage() float64 { return float64(o.inside) / float64(o.told) }
+func (o outcome) coverage() float64 { return float64(o.inside) / float64(o.forecasts) }
 
 const awakeFor = 20 * time.Millisecond
 
@@ -115,7 +115,7 @@ func forecast(arrivals arrivals, seed uint64, n int, waiting float64) (outcome, 
 				case !ok:
 					o.none++
 				default:
-					o.told++
+					o.forecasts++
 					width += f.Latest.Since(f.Earliest).Seconds()
 					switch {
 					case moment < f.Earliest:
@@ -134,7 +134,7 @@ func forecast(arrivals arrivals, seed uint64, n int, waiting float64) (outcome, 
 		sum += at - last
 		last = at
 	}
-	o.width = width / float64(max(o.told, 1)) / (sum / float64(n))
+	o.width = width / float64(max(o.forecasts, 1)) / (sum / float64(n))
 	return o, c
 }
 
@@ -143,7 +143,7 @@ func forecasts(arrivals arrivals, waiting float64) (all outcome, laws [laws]int)
 	const seeds = 4
 	for seed := range uint64(seeds) {
 		o, c := forecast(arrivals, seed, 1000, waiting)
-		all.told += o.told
+		all.forecasts += o.forecasts
 		all.inside += o.inside
 		all.before += o.before
 		all.after += o.after
@@ -182,7 +182,7 @@ func TestForecastsHoldNinetyPercent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, believed := forecasts(c.arrivals, 0)
-			t.Logf("%.3f of %d within the forecast, %d before and %d after; %.3f of the mean wide; laws %v", o.coverage(), o.told, o.before, o.after, o.width, believed)
+			t.Logf("%.3f of %d within the forecast, %d before and %d after; %.3f of the mean wide; laws %v", o.coverage(), o.forecasts, o.before, o.after, o.width, believed)
 			if o.none > 0 {
 				t.Errorf("no forecast %d times", o.none)
 			}
@@ -197,14 +197,14 @@ func TestForecastsHoldNinetyPercent(t *testing.T) {
 			}
 			for _, waiting := range []float64{0.5, 1.5} {
 				o, _ := forecasts(c.arrivals, waiting)
-				if o.told < 200 {
+				if o.forecasts < 200 {
 					continue // it had come by then
 				}
 				if cover := o.coverage(); cover < 0.85 || cover > 0.95 {
-					t.Errorf("after waiting for %.1f of the mean %.3f of %d are within the forecast, want 0.90", waiting, cover, o.told)
+					t.Errorf("after waiting for %.1f of the mean %.3f of %d are within the forecast, want 0.90", waiting, cover, o.forecasts)
 				}
-				if o.none > o.told/20 {
-					t.Errorf("after waiting for %.1f of the mean there is no forecast %d times, and one %d times", waiting, o.none, o.told)
+				if o.none > o.forecasts/20 {
+					t.Errorf("after waiting for %.1f of the mean there is no forecast %d times, and one %d times", waiting, o.none, o.forecasts)
 				}
 			}
 		})

@@ -12,7 +12,7 @@ func (c cell) pattern() pattern { return pattern(c >> rankBits) }
 func (c cell) code() int        { return int(c & (rankCodes - 1)) }
 func (c cell) rank() int        { return codeRank(c.code()) }
 
-// pattern is what the last bursts told of a page, the latest in the lowest bit: 1 is
+// pattern is what the last bursts did with a page, the latest in the lowest bit: 1 is
 // touched. A one stands above the highest, so that the length is known. Bursts that
 // could not tell are not in it.
 type pattern uint8
@@ -21,11 +21,11 @@ const (
 	patternBits = 4
 	patterns    = 1 << (patternBits + 1)
 
-	unknown pattern = 1 // no burst has told yet
+	unknown pattern = 1 // no burst is known yet
 )
 
-// told is of how many bursts it knows.
-func (p pattern) told() int { return bits.Len8(uint8(p)) - 1 }
+// bursts is of how many bursts it knows.
+func (p pattern) bursts() int { return bits.Len8(uint8(p)) - 1 }
 
 // touched is how many of them touched the page.
 func (p pattern) touched() int { return bits.OnesCount8(uint8(p)) - 1 }
@@ -36,7 +36,7 @@ func (p pattern) then(touched bool, k int) pattern {
 	if touched {
 		next |= 1
 	}
-	if p.told() >= k {
+	if p.bursts() >= k {
 		top := pattern(1) << k
 		next = top | next&(top-1)
 	}
@@ -45,7 +45,7 @@ func (p pattern) then(touched bool, k int) pattern {
 
 // expectation is how likely the page is touched next while nothing was measured: Laplace's
 // rule of succession.
-func (p pattern) expectation() float64 { return float64(p.touched()+1) / float64(p.told()+2) }
+func (p pattern) expectation() float64 { return float64(p.touched()+1) / float64(p.bursts()+2) }
 
 // Ranks are held to within a part in 128: exact below 256, and up to 4 million. A page is
 // missed the later the higher its rank is, so that what counts is the relative error.

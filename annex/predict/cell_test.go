@@ -28,9 +28,9 @@ func TestRanksAreHeldWithinAPartIn128(t *testing.T) {
 func TestPatternsKeepTheLastBursts(t *testing.T) {
 	for _, c := range []struct {
 		bursts                   int
-		told                     []bool
+		known                    []bool
 		pattern                  pattern
-		wantTold, wantTouched    int
+		wantBursts, wantTouched  int
 		wantExpectationAboveHalf bool
 	}{
 		{4, nil, 0b1, 0, 0, false},
@@ -42,11 +42,11 @@ func TestPatternsKeepTheLastBursts(t *testing.T) {
 		{1, []bool{true, true, false}, 0b10, 1, 0, false},
 	} {
 		p := unknown
-		for _, touched := range c.told {
+		for _, touched := range c.known {
 			p = p.then(touched, c.bursts)
 		}
-		if p != c.pattern || p.told() != c.wantTold || p.touched() != c.wantTouched || p.expectation() > 0.5 != c.wantExpectationAboveHalf {
-			t.Errorf("%v of %d bursts is %b: %d told, %d touched, %.2f expected; want %b, %d, %d", c.told, c.bursts, p, p.told(), p.touched(), p.expectation(), c.pattern, c.wantTold, c.wantTouched)
+		if p != c.pattern || p.bursts() != c.wantBursts || p.touched() != c.wantTouched || p.expectation() > 0.5 != c.wantExpectationAboveHalf {
+			t.Errorf("%v of %d bursts is %b: %d told, %d touched, %.2f expected; want %b, %d, %d", c.known, c.bursts, p, p.bursts(), p.touched(), p.expectation(), c.pattern, c.wantBursts, c.wantTouched)
 		}
 	}
 }

@@ -48,10 +48,10 @@ type following struct {
 
 // waking is a container that woke, which others may follow.
 type waking struct {
-	id       annex.ID
-	at       annex.Moment
-	followed []annex.ID // at most once each
-	foretold []annex.ID // who have not come yet
+	id        annex.ID
+	at        annex.Moment
+	followed  []annex.ID // at most once each
+	predicted []annex.ID // who have not come yet
 }
 
 const (
@@ -76,11 +76,11 @@ func NewChain(o Options) *Chain {
 // Began tells that a container woke.
 func (c *Chain) Began(id annex.ID, at annex.Moment) {
 	c.expire(at)
-	foretold := false
+	predicted := false
 	for i := range c.recent {
-		foretold = c.follows(&c.recent[i], id, at) || foretold
+		predicted = c.follows(&c.recent[i], id, at) || predicted
 	}
-	c.meter.event(foretold)
+	c.meter.event(predicted)
 	l := c.of[id]
 	if l == nil {
 		l = &link{}
@@ -101,7 +101,7 @@ func (c *Chain) Began(id annex.ID, at annex.Moment) {
 	l.followers = kept
 	w := waking{id: id, at: at}
 	for _, f := range c.likely(id) {
-		w.foretold = append(w.foretold, f.ID)
+		w.predicted = append(w.predicted, f.ID)
 	}
 	if len(c.recent) == mostRecent {
 		c.decide(c.recent[0])
@@ -121,11 +121,11 @@ func (c *Chain) follows(w *waking, id annex.ID, at annex.Moment) bool {
 	if l := c.of[w.id]; l != nil {
 		l.follow(id, at.Since(w.at))
 	}
-	i := slices.Index(w.foretold, id)
+	i := slices.Index(w.predicted, id)
 	if i < 0 {
 		return false
 	}
-	w.foretold = slices.Delete(w.foretold, i, i+1)
+	w.predicted = slices.Delete(w.predicted, i, i+1)
 	c.meter.prediction(1, true)
 	c.meter.leads.add(at.Since(w.at))
 	return true
@@ -178,7 +178,7 @@ func (c *Chain) expire(now annex.Moment) {
 	c.recent = slices.Delete(c.recent, 0, n)
 }
 
-func (c *Chain) decide(w waking) { c.meter.prediction(float64(len(w.foretold)), false) }
+func (c *Chain) decide(w waking) { c.meter.prediction(float64(len(w.predicted)), false) }
 
 // byChance tells whether one that wakes on average each gap seconds would come as soon and
 // as surely after anything: one that wakes each second follows everyone. It says something
@@ -231,7 +231,7 @@ func (c *Chain) Forget(id annex.ID) {
 	}
 	c.recent = slices.DeleteFunc(c.recent, func(w waking) bool { return w.id == id })
 	for i := range c.recent {
-		c.recent[i].foretold = slices.DeleteFunc(c.recent[i].foretold, is)
+		c.recent[i].predicted = slices.DeleteFunc(c.recent[i].predicted, is)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"tare/annex"
 )
 
-// Context predicts one container. Its activations are told by Began, Touched and Ended, in
+// Context predicts one container. Its activations are reported by Began, Touched and Ended, in
 // the order in which they were; between them, Left and the two that tell what was brought
 // back. The predictions are Next and Pages.
 type Context struct {
@@ -55,12 +55,12 @@ type touch struct {
 type touchFlags uint8
 
 const (
-	told    touchFlags = 1 << iota // a member, of which no fault would have said that it was not touched
-	swapped                        // it had left memory, or come back unmapped
+	foreseen touchFlags = 1 << iota // a member, of which no fault would have said that it was not touched
+	swapped                         // it had left memory, or come back unmapped
 )
 
 // earlyFaults is how many faults are kept that come before the activation of which they are
-// is told: the two come from the kernel by different ways.
+// is reported: the two come from the kernel by different ways.
 const earlyFaults = 4096
 
 // New gives a context of which nothing is known. Options that Check refuses are as if none
@@ -92,7 +92,7 @@ func (c *Context) Began(at annex.Moment) {
 	}
 }
 
-// Touched tells of faults, in the order in which they happened. Those of a burst are told
+// Touched tells of faults, in the order in which they happened. Those of a burst are reported
 // before its end. It does not keep them.
 func (c *Context) Touched(faults []annex.Fault) {
 	for i := range faults {
@@ -105,7 +105,7 @@ func (c *Context) Touched(faults []annex.Fault) {
 	}
 }
 
-// Lost tells that faults of the open burst were lost, or of the next one, which is told of only
+// Lost tells that faults of the open burst were lost, or of the next one, which is reported of only
 // when it is known to be work: that none was seen says nothing then.
 func (c *Context) Lost() {
 	if c.open {
@@ -154,7 +154,7 @@ func (c *Context) close() {
 func (c *Context) Next(now annex.Moment) (Forecast, bool) { return c.intervals.next(now) }
 
 // Brought tells which pages came back into memory and were not mapped, so that their touch
-// is told, and when.
+// is reported, and when.
 func (c *Context) Brought(runs []annex.Run, at annex.Moment) {
 	if c.brought == 0 {
 		c.brought = at
@@ -169,7 +169,7 @@ func (c *Context) Brought(runs []annex.Run, at annex.Moment) {
 }
 
 // Mapped tells which pages came back and were mapped: whether they are touched is not
-// told, and no predictor is judged by them.
+// reported, and no predictor is judged by them.
 func (c *Context) Mapped(runs []annex.Run) {
 	for _, r := range runs {
 		c.over(r, func(t *table, pages set) {
@@ -181,7 +181,7 @@ func (c *Context) Mapped(runs []annex.Run) {
 }
 
 // Left tells which pages have left memory, by whosever doing: their next touch is a fault.
-// That of a page of which it was not told is taken for silent until it is seen to fault.
+// That of a page of which that was not reported is taken for silent until it is seen to fault.
 func (c *Context) Left(runs []annex.Run) {
 	for _, r := range runs {
 		c.over(r, func(t *table, pages set) {

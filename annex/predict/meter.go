@@ -19,16 +19,16 @@ func (g gate) next(open bool, share float64) bool {
 // meter weighs a predictor: of what it said, and of what happened. Older observations
 // weigh less: age says when.
 type meter struct {
-	hits, told     float64 // predictions that came true, and all that were decided
-	foretold, came float64 // what happened and had been predicted, and all that happened
-	leads          leads
-	enough         float64 // below so much told it is not judged
-	shut           bool
+	hits, predictions float64 // predictions that came true, and all that were decided
+	predicted, came   float64 // what happened and had been predicted, and all that happened
+	leads             leads
+	enough            float64 // below so many predictions it is not judged
+	shut              bool
 }
 
 // prediction counts n predictions that came true, or did not.
 func (m *meter) prediction(n float64, came bool) {
-	m.told += n
+	m.predictions += n
 	if came {
 		m.hits += n
 	}
@@ -38,41 +38,41 @@ func (m *meter) prediction(n float64, came bool) {
 func (m *meter) event(predicted bool) {
 	m.came++
 	if predicted {
-		m.foretold++
+		m.predicted++
 	}
 }
 
 func (m *meter) age(keep float64) {
 	m.hits *= keep
-	m.told *= keep
-	m.foretold *= keep
+	m.predictions *= keep
+	m.predicted *= keep
 	m.came *= keep
 	m.leads.age(keep)
 }
 
-// halve ages once so much was told, for a predictor that has no natural turns.
+// halve ages once so much was observed, for a predictor that has no natural turns.
 func (m *meter) halve(above float64) {
-	if max(m.told, m.came) > above {
+	if max(m.predictions, m.came) > above {
 		m.age(0.5)
 	}
 }
 
-func (m *meter) precision() float64 { return share(m.hits, m.told) }
+func (m *meter) precision() float64 { return share(m.hits, m.predictions) }
 
 func (m *meter) judge(g gate) {
-	if m.told >= m.enough {
+	if m.predictions >= m.enough {
 		m.shut = !g.next(!m.shut, m.precision())
 	}
 }
 
 func (m *meter) score(k Kind) Score {
 	return Score{
-		Kind:      k,
-		Precision: m.precision(),
-		Recall:    share(m.foretold, m.came),
-		Lead:      m.leads.median(),
-		Told:      int(m.told + 0.5),
-		On:        !m.shut,
+		Kind:        k,
+		Precision:   m.precision(),
+		Recall:      share(m.predicted, m.came),
+		Lead:        m.leads.median(),
+		Predictions: int(m.predictions + 0.5),
+		On:          !m.shut,
 	}
 }
 

@@ -4,8 +4,8 @@
 //
 //  1. the record of activations: the pages that a burst touches, in the order of first
 //     touch, as union and intersection of the last bursts (REAP, Ustiugov et al., ASPLOS
-//     2021; FaaSnap, Ao et al., EuroSys 2022). What a page's last bursts told of it, told and
-//     untold, is a pattern, and how often pages of a pattern are touched next is measured
+//     2021; FaaSnap, Ao et al., EuroSys 2022). Which of the last bursts touched a page is
+//     its pattern, and how often pages of a pattern are touched next is measured
 //     (the two levels of Yeh and Patt, MICRO 1991): patterns that fall below the threshold
 //     are left out;
 //  2. the histogram of the times between activations (Serverless in the Wild, Shahrad et
@@ -16,8 +16,8 @@
 //
 // It sees what the program itself did, never what was brought in for it, and has no clock
 // of its own: the same observations give the same predictions. It moves nothing, and does
-// not know what is in memory but from what it is told: a page of which it was told that it
-// left, or that it came back unmapped, faults when it is touched, so that no fault says that
+// not know what is in memory but from what is reported to it: a page that is reported to have
+// left, or to have come back unmapped, faults when it is touched, so that no fault says that
 // it was not; of any other page no fault says nothing.
 //
 // The record takes two bytes a page, and a quarter of a kilobyte for each two mebibytes of
@@ -56,8 +56,8 @@ type Score struct {
 	Precision, Recall float64
 	// Lead is how long before its use a prediction was made, in the median.
 	Lead time.Duration
-	// Told is how many predictions this rests on.
-	Told int
+	// Predictions is how many predictions this rests on.
+	Predictions int
 	// On tells that it is listened to: its precision is not below the threshold.
 	On bool
 }

@@ -87,7 +87,7 @@ func sound(t *testing.T, c *Context, now annex.Moment) {
 		n := 0
 		for i := range table.member.each {
 			p := table.cells[n].pattern()
-			if p.touched() < 1 || p.told() > c.options.Bursts {
+			if p.touched() < 1 || p.bursts() > c.options.Bursts {
 				t.Fatalf("page %d is a member with the pattern %b", i, p)
 			}
 			if c.record.predicted(p) {
@@ -145,7 +145,7 @@ func sound(t *testing.T, c *Context, now annex.Moment) {
 	}
 	for _, s := range c.Scores() {
 		for _, share := range []float64{s.Precision, s.Recall} {
-			if !(share >= 0 && share <= 1+1e-6) || s.Lead < 0 || s.Told < 0 {
+			if !(share >= 0 && share <= 1+1e-6) || s.Lead < 0 || s.Predictions < 0 {
 				t.Fatalf("a score is %+v", s)
 			}
 		}

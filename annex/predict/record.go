@@ -15,8 +15,8 @@ type record struct {
 
 // patternMeter counts how often pages of a pattern were touched by the next burst.
 type patternMeter struct {
-	hits, told float32
-	shut       bool
+	hits, observed float32
+	shut           bool
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 	// certainly is how often pages have to be touched that are called certain.
 	certainly = 0.9
 	// auditEvery is which part of the certain pages is not called so, in turn: a page that
-	// is mapped each time is never told of, and would stay in the record for ever. Pages take
+	// is mapped each time is never reported, and would stay in the record for ever. Pages take
 	// turns auditPages at a time.
 	auditEvery = 16
 	auditPages = 16
@@ -42,20 +42,20 @@ func (r *record) init() {
 }
 
 func (m *patternMeter) likelihood(p pattern) float64 {
-	return (float64(m.hits) + expected*p.expectation()) / (float64(m.told) + expected)
+	return (float64(m.hits) + expected*p.expectation()) / (float64(m.observed) + expected)
 }
 
 // certain tells that nothing measured speaks against it that the next burst touches what all
 // the last did.
-func (m *patternMeter) certain() bool { return m.told < expected || m.hits >= certainly*m.told }
+func (m *patternMeter) certain() bool { return m.observed < expected || m.hits >= certainly*m.observed }
 
 // predicted tells whether pages of a pattern are expected in the next burst.
 func (r *record) predicted(p pattern) bool { return !r.of[p].shut }
 
-// tell counts a page of which it was told whether it was touched.
+// tell counts a page of which it is known whether it was touched.
 func (r *record) tell(p pattern, touched bool) {
 	m := &r.of[p]
-	m.told++
+	m.observed++
 	if touched {
 		m.hits++
 	}
@@ -73,7 +73,7 @@ func (r *record) turn(g gate) {
 		m := &r.of[p]
 		m.shut = !g.next(!m.shut, m.likelihood(pattern(p)))
 		m.hits *= burstKeep
-		m.told *= burstKeep
+		m.observed *= burstKeep
 	}
 	r.judge(g)
 	r.age(burstKeep)
@@ -101,7 +101,7 @@ func (c *Context) touch(f *annex.Fault) {
 	if t.tells.has(i) {
 		t.tells.remove(i)
 		if !m.gone.has(i) {
-			flags |= told
+			flags |= foreseen
 			if c.record.predicted(t.cell(i).pattern()) {
 				since := c.burst.began
 				if c.brought != 0 {
@@ -138,10 +138,10 @@ func (c *Context) learn() {
 		}
 		cell := t.cell(i)
 		p := cell.pattern()
-		if touch.flags&(told|swapped) != 0 {
+		if touch.flags&(foreseen|swapped) != 0 {
 			c.record.event(c.record.predicted(p))
 		}
-		if touch.flags&told != 0 {
+		if touch.flags&foreseen != 0 {
 			c.record.tell(p, true)
 		}
 		before = hidden[cell.code()]
@@ -159,7 +159,7 @@ func (c *Context) learn() {
 	c.record.turn(c.gate)
 }
 
-// makeRoom drops the tables of which no fault has told since their pages last came: memory
+// makeRoom drops the tables of which no fault was reported since their pages last came: memory
 // that was unmapped without a word, or that has stayed where it is.
 func (c *Context) makeRoom() {
 	for _, t := range c.tables {
@@ -260,7 +260,7 @@ func (c *Context) Pages() []Ranked {
 	var certain [patterns]bool
 	for p := range certain {
 		p := pattern(p)
-		certain[p] = p.told() >= min(2, c.options.Bursts) && p.touched() == p.told() && c.record.of[p].certain()
+		certain[p] = p.bursts() >= min(2, c.options.Bursts) && p.touched() == p.bursts() && c.record.of[p].certain()
 	}
 	tables := make([]*table, 0, len(c.tables))
 	for _, t := range c.tables {

@@ -33,9 +33,9 @@ func (w *worker) burst(pages []annex.Page) {
 	w.Left([]annex.Run{{Space: w.space, Pages: 1 << 30}})
 }
 
-// told is which part of what is predicted a burst touches, and which part of what it touches
+// scored is which part of what is predicted a burst touches, and which part of what it touches
 // was predicted.
-func (w *worker) told(pages []annex.Page) (precision, recall float64) {
+func (w *worker) scored(pages []annex.Page) (precision, recall float64) {
 	predicted := map[annex.Page]bool{}
 	for _, r := range w.Pages() {
 		for k := range r.Run.Pages {
@@ -101,7 +101,7 @@ func TestRecordOfWorkingSets(t *testing.T) {
 			for n := range bursts {
 				pages := c.burst(r, n)
 				if n >= bursts/2 {
-					p, c := w.told(pages)
+					p, c := w.scored(pages)
 					precision += p / (bursts / 2)
 					recall += c / (bursts / 2)
 				}
@@ -131,7 +131,7 @@ func TestRecordGoesSilentAndComesBack(t *testing.T) {
 	for range 12 {
 		w.burst(upTo(0, 1000))
 	}
-	if p, r := w.told(upTo(0, 1000)); p < 0.95 || r < 0.95 {
+	if p, r := w.scored(upTo(0, 1000)); p < 0.95 || r < 0.95 {
 		t.Errorf("after twelve equal bursts precision is %.2f and recall %.2f: %+v", p, r, w.Scores()[0])
 	}
 }

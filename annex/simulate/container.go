@@ -27,11 +27,11 @@ type container struct {
 	inBurst bool
 	runs    int // ever more, so that an old look for dormancy knows itself
 
-	told, awake bool
-	cpu         time.Duration
-	stall       time.Duration // in all
-	stallSince  annex.Moment
-	stalling    bool
+	isManaged, awake bool
+	cpu              time.Duration
+	stall            time.Duration // in all
+	stallSince       annex.Moment
+	stalling         bool
 
 	requests, bursts, delays []time.Duration
 	demand                   int
@@ -354,7 +354,7 @@ func (c *container) page(s *space, number annex.Page, write bool) (took time.Dur
 // quick is how soon after it left a page is missed if that was an error, as data has it.
 const quick = 2 * time.Second
 
-// fault has a fault on what is in swap, or was, be told.
+// fault has a fault on what is in swap, or was, be reported.
 func (c *container) fault(s *space, number annex.Page, write bool) {
 	if m := c.world.manager; m != nil {
 		m.fault(annex.Fault{ID: c.id, Space: s.name, Page: number, At: c.world.now, Write: write, Swapped: true})

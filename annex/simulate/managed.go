@@ -22,7 +22,7 @@ type managed struct {
 }
 
 const (
-	// streamDelay is how long faults may wait to be told together: monitor's.
+	// streamDelay is how long faults may wait to be reported together: monitor's.
 	streamDelay = time.Millisecond
 	// soonestPlan is the least time between two plans: the daemon's.
 	soonestPlan = 2 * time.Millisecond
@@ -32,7 +32,7 @@ const (
 
 func (m *managed) start(c *container) {
 	m.Add(data.ContextInfo{ID: c.id, Name: c.name, Class: c.class, At: m.world.now})
-	c.told = true
+	c.isManaged = true
 	if c.class == annex.Elastic {
 		m.schedule.Add(c.id, m.world.now)
 		m.scan()
@@ -43,11 +43,11 @@ func (m *managed) end(c *container) {
 	m.tell()
 	m.Remove(c.id)
 	m.schedule.Remove(c.id)
-	c.told = false
+	c.isManaged = false
 }
 
 func (m *managed) woke(c *container) {
-	if !c.told {
+	if !c.isManaged {
 		m.start(c) // it ran when the trace began
 	}
 	if c.class != annex.Elastic {
@@ -142,7 +142,7 @@ const latestLook = 100 * time.Millisecond
 func (m *managed) pressure() {
 	w := m.world
 	for _, c := range w.containers {
-		if c.told && (c.class == annex.Critical || c.awake) {
+		if c.isManaged && (c.class == annex.Critical || c.awake) {
 			m.Manager.Pressure(c.id, annex.Pressure{At: w.now, Some: c.waiting(), Full: c.waiting()})
 		}
 	}

@@ -29,22 +29,22 @@ type Recorder struct {
 	lives   []life // by place
 	evict   Evict
 	number  uint64
-	// Told is how many events were recorded, and Lost how many there was no room for.
-	Told, Lost uint64
+	// Recorded is how many events were recorded, and Lost how many there was no room for.
+	Recorded, Lost uint64
 	// Unmoved is the last reason why pages did not leave that were to; nil where all did.
 	Unmoved error
 }
 
 // life is what is known of whether a container is there.
 type life struct {
-	spaces map[annex.Space]bool // of its processes, as far as they were told of
+	spaces map[annex.Space]bool // of its processes, as far as they were reported
 	last   annex.Moment         // when the last of them ended
 	doubt  time.Time            // when it is to be looked at, since none is known; zero is not
-	ended  bool                 // which was told
+	ended  bool                 // which was reported
 }
 
 // settles is how long after the last process' end a container is looked at: its memory is gone
-// by then, and that it slept was told, if it is.
+// by then, and that it slept was reported, if it is.
 const settles = 500 * time.Millisecond
 
 // NewRecorder makes one of the containers that the header names, all of which are watched. With evict, not nil, what a
@@ -93,7 +93,7 @@ func (r *Recorder) Record(ctx context.Context, now annex.Moment) error {
 }
 
 func (r *Recorder) write(e Event) error {
-	r.Told++
+	r.Recorded++
 	return r.writer.Write(e)
 }
 
@@ -137,7 +137,7 @@ func (r *Recorder) take(ctx context.Context, b monitor.Batch) error {
 }
 
 // process takes note of who is there. A container of which no process is known any more is
-// looked at, since some may never have been told of.
+// looked at, since some may never have been reported.
 func (r *Recorder) process(p monitor.Process) error {
 	i, known := r.place[p.ID]
 	if !known {

@@ -84,8 +84,8 @@ func TestRecords(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if r.Lost != 4 || r.Told != uint64(len(want)) {
-		t.Errorf("%d told, %d lost", r.Told, r.Lost)
+	if r.Lost != 4 || r.Recorded != uint64(len(want)) {
+		t.Errorf("%d told, %d lost", r.Recorded, r.Lost)
 	}
 	if len(evicted) != 2 || cmp.Diff([]annex.Run{{Space: space, First: 100, Pages: 2}, {Space: space, First: 104, Pages: 1}}, evicted[1].Runs) != "" {
 		t.Errorf("evicted: %+v", evicted)

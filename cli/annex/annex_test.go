@@ -114,7 +114,7 @@ func sample() control.Status {
 				HitShare: share(0.97), ErrorShare: share(0.01), PressureShare: share(0.002),
 				Last: annex.Dormant, LastOp: "evict",
 				Activity:   &control.Activity{Activations: 402, Probes: 31, DemandPages: 5120},
-				Predictors: []control.Score{{Kind: predict.Record, PrecisionShare: 0.94, RecallShare: 0.91, LeadSeconds: 1.5, Told: 40960, On: true}, {Kind: predict.Intervals, On: true}},
+				Predictors: []control.Score{{Kind: predict.Record, PrecisionShare: 0.94, RecallShare: 0.91, LeadSeconds: 1.5, Predictions: 40960, On: true}, {Kind: predict.Intervals, On: true}},
 				Moved:      control.Moved{EvictedBytes: 12 << 30, FetchedBytes: 10 << 30, MappedBytes: 1 << 30, WastedBytes: 400 << 20, Requests: requests},
 			},
 			{ID: "docker:77c0", Name: "booking", Image: "booking:2", Class: annex.Critical, State: control.Active, ResidentBytes: 320 << 20, PressureShare: share(0.0002)},

@@ -42,7 +42,7 @@ func configCommand() *cobra.Command {
 		c, err := config.Load(path)
 		var invalid *config.Invalid
 		if errors.As(err, &invalid) {
-			return told(cmd, invalid)
+			return printed(cmd, invalid)
 		}
 		if err != nil {
 			return err
@@ -53,9 +53,9 @@ func configCommand() *cobra.Command {
 	return cmd
 }
 
-// told prints each problem on a line of its own, all but the last, which is left to whoever
+// printed prints each problem on a line of its own, all but the last, which is left to whoever
 // prints errors.
-func told(cmd *cobra.Command, invalid *config.Invalid) error {
+func printed(cmd *cobra.Command, invalid *config.Invalid) error {
 	lines := invalid.Lines()
 	last := len(lines) - 1
 	for _, line := range lines[:last] {

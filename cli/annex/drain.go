@@ -105,7 +105,7 @@ is refused, and the one in force stays.`,
 				restart, err := c.Reload(ctx)
 				var invalid *config.Invalid
 				if errors.As(err, &invalid) && len(invalid.Problems) > 0 {
-					return told(cmd, invalid)
+					return printed(cmd, invalid)
 				}
 				if err != nil {
 					return err

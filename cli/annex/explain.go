@@ -72,7 +72,7 @@ func printExplanation(out io.Writer, e control.Explanation) {
 			if p.On {
 				state = "listened to"
 			}
-			if p.Told == 0 {
+			if p.Predictions == 0 {
 				if p.On {
 					state = "has said nothing yet"
 				}
@@ -87,7 +87,7 @@ func printExplanation(out io.Writer, e control.Explanation) {
 				shareText(&precision),
 				shareText(&recall),
 				spanText(seconds(p.LeadSeconds)),
-				p.Told,
+				p.Predictions,
 				state,
 			)
 		}

@@ -78,7 +78,7 @@ refused, which would undo its work.`,
 			if err != nil {
 				return err
 			}
-			terminal.Fprintf(cmd.OutOrStdout(), "%s: %d events, %d lost\n", args[0], done.Told, done.Lost)
+			terminal.Fprintf(cmd.OutOrStdout(), "%s: %d events, %d lost\n", args[0], done.Recorded, done.Lost)
 			if done.Unmoved != nil {
 				terminal.Fprintf(cmd.ErrOrStderr(), "annex: not all left that was to: %s\n", done.Unmoved)
 			}

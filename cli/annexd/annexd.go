@@ -93,7 +93,7 @@ comes back as programs touch it.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.out, f.err, f.systemd = cmd.OutOrStdout(), cmd.ErrOrStderr(), systemd()
-			return f.told(f.run(cmd.Context()))
+			return f.printed(f.run(cmd.Context()))
 		},
 	}
 	root.Flags().StringVar(&f.path, "config", config.Path, "configuration file")
@@ -104,9 +104,9 @@ comes back as programs touch it.`,
 	return root
 }
 
-// told prints each of several reasons on a line of its own, all but the last, which is left
+// printed prints each of several reasons on a line of its own, all but the last, which is left
 // to whoever prints errors.
-func (f *flags) told(err error) error {
+func (f *flags) printed(err error) error {
 	if err == nil {
 		return nil
 	}

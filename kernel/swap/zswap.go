@@ -102,8 +102,8 @@ func (h Host) ZswapPool() (ZswapPool, error) {
 	if err != nil {
 		return ZswapPool{}, err
 	}
-	pool, told, err := parseZswapPool(string(b))
-	if told || err != nil {
+	pool, isKnown, err := parseZswapPool(string(b))
+	if isKnown || err != nil {
 		return pool, err
 	}
 	held, err := number(h.path("sys/kernel/debug/zswap/pool_total_size"))
@@ -121,7 +121,7 @@ func (h Host) ZswapPool() (ZswapPool, error) {
 }
 
 // parseZswapPool finds the pool's two lines in a /proc/meminfo.
-func parseZswapPool(text string) (pool ZswapPool, told bool, err error) {
+func parseZswapPool(text string) (pool ZswapPool, isKnown bool, err error) {
 	found := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		name, rest, _ := strings.Cut(line, ":")

@@ -350,7 +350,7 @@ func extensionReading(s control.Status) platform.ExtensionReading {
 		}
 		r.Contexts++
 		for _, p := range c.Predictors {
-			of, predicted := sums[string(p.Kind)], float64(p.Told)
+			of, predicted := sums[string(p.Kind)], float64(p.Predictions)
 			sums[string(p.Kind)] = sum{
 				of.precision + predicted*p.PrecisionShare,
 				of.recall + predicted*p.RecallShare,

@@ -50,9 +50,9 @@ func (d *fakeDaemon) Status() control.Status {
 		Moved:  control.Moved{EvictedBytes: 10 * n * annex.PageSize, FetchedBytes: 4 * n * annex.PageSize, WastedBytes: n * annex.PageSize, Failed: 2},
 		Weight: control.Weight{CPUSeconds: float64(n) / 100, ResidentBytes: 20 << 20},
 		Contexts: []control.Context{
-			{Class: annex.Critical, Predictors: []control.Score{{Kind: "record", PrecisionShare: 0, Told: 100}}},
-			{Class: annex.Elastic, HitShare: &share, Predictors: []control.Score{{Kind: "record", PrecisionShare: 1, RecallShare: 0.5, LeadSeconds: 2, Told: 10}, {Kind: "intervals"}}},
-			{Class: annex.Elastic, Predictors: []control.Score{{Kind: "record", PrecisionShare: 0.5, RecallShare: 0.5, LeadSeconds: 1, Told: 30}}},
+			{Class: annex.Critical, Predictors: []control.Score{{Kind: "record", PrecisionShare: 0, Predictions: 100}}},
+			{Class: annex.Elastic, HitShare: &share, Predictors: []control.Score{{Kind: "record", PrecisionShare: 1, RecallShare: 0.5, LeadSeconds: 2, Predictions: 10}, {Kind: "intervals"}}},
+			{Class: annex.Elastic, Predictors: []control.Score{{Kind: "record", PrecisionShare: 0.5, RecallShare: 0.5, LeadSeconds: 1, Predictions: 30}}},
 		},
 		Warnings: []string{"swap is slow"},
 	}
