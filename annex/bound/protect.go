@@ -36,7 +36,8 @@ type low struct {
 // swappiness of 0, of its group and those below it; on version 2 by memory.low, of as much
 // as it uses and a sixteenth more where it has less, which the groups above it up to what is
 // defended are given too, beside what they have. It may be called again, and is to be as groups
-// come below it and, on version 2, as it grows, and as systemd sets it back. Without a guard it is [ErrObserving], and a
+// come below it and, on version 2, as it grows, and as systemd sets it back. Without a guard it is
+// [ErrObserving], and a
 // [*guard.Changed] where somebody else has set the container's own protection since.
 func (b *Bound) Protect(c container.Container) error {
 	if b.options.Knobs == nil {

@@ -48,7 +48,8 @@ func lines(data []byte) (at map[string]int, hex []string) {
 		switch n.Kind {
 		case unstable.String:
 			from, to := int(n.Raw.Offset), int(n.Raw.Offset+n.Raw.Length)
-			if raw := bytes.ReplaceAll(data[min(from, len(data)):min(to, len(data))], []byte(`\\`), nil); bytes.HasPrefix(raw, []byte(`"`)) && bytes.Contains(raw, []byte(`\x`)) {
+			raw := bytes.ReplaceAll(data[min(from, len(data)):min(to, len(data))], []byte(`\\`), nil)
+			if bytes.HasPrefix(raw, []byte(`"`)) && bytes.Contains(raw, []byte(`\x`)) {
 				hex = append(hex, key)
 			}
 		case unstable.InlineTable:

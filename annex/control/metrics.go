@@ -216,7 +216,8 @@ func ifPredicted(value func(p Score) float64) func(p Score) *float64 {
 }
 
 func ofPredictors(name, help string, value func(p Score) *float64) metric {
-	return metric{name, false, help, append(slices.Clone(containerLabels), "predictor"), func(s Status, is func(float64, ...string)) {
+	labels := append(slices.Clone(containerLabels), "predictor")
+	return metric{name, false, help, labels, func(s Status, is func(float64, ...string)) {
 		for _, c := range s.Contexts {
 			for _, p := range c.Predictors {
 				if v := value(p); v != nil {

@@ -231,7 +231,8 @@ func (c *Containers) protecting(dir string) (all []string) {
 	return all
 }
 
-// Watched are the directories in which protections may be set back, and those in which groups of containers come and go: of those that are
+// Watched are the directories in which protections may be set back, and those in which groups of containers
+// come and go: of those that are
 // there, in plain groups that are managed, and of those that rules name, as far as they exist.
 func (c *Containers) Watched(found []container.Container) []string {
 	c.mu.Lock()
@@ -242,7 +243,9 @@ func (c *Containers) Watched(found []container.Container) []string {
 		all = append(all, tree.Mount)
 	}
 	for _, one := range found {
-		if !slices.ContainsFunc(trees, func(h cgroup.Hierarchy) bool { return strings.HasPrefix(one.Cgroup, h.Mount+"/") }) {
+		if !slices.ContainsFunc(trees, func(h cgroup.Hierarchy) bool {
+			return strings.HasPrefix(one.Cgroup, h.Mount+"/")
+		}) {
 			continue
 		}
 		all = append(all, filepath.Dir(one.Cgroup))

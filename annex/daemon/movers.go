@@ -65,7 +65,8 @@ type eviction struct {
 func newMovers(d *Daemon) *movers {
 	m := &movers{
 		d: d, results: make(chan annex.Result), under: map[uint64]annex.Request{}, owed: map[annex.ID]int{},
-		late: make(chan annex.Request), lateOut: map[annex.ID]*eviction{}, lateIn: map[uint64]bool{}, abandoned: make(chan struct{}),
+		late: make(chan annex.Request), lateOut: map[annex.ID]*eviction{}, lateIn: map[uint64]bool{},
+		abandoned: make(chan struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
@@ -256,7 +257,8 @@ func (m *movers) evict(
 		cached += result.Cached
 		results = append(results, result)
 	}
-	// What has left, and what nobody maps of that which was to, is reclaimed even where the rest was stopped: a stalled critical
+	// What has left, and what nobody maps of that which was to, is reclaimed even where the rest was stopped: a
+	// stalled critical
 	// container wants memory, and this is what frees some. But it keeps within what eviction
 	// is to have stopped in.
 	if moved+cached+unmapped > 0 {

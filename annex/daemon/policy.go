@@ -33,7 +33,8 @@ func policy(c config.Config) data.Policy {
 		Prefetch: data.Prefetch{Lead: cmp.Or(c.Prefetch.Lead, time.Millisecond), MapPrecision: c.Prefetch.MapPrecision},
 		Predict:  options,
 	}
-	if c.Predictors != (config.Predictors{Record: true, Intervals: true, Followers: true, Threshold: c.Predictors.Threshold}) {
+	all := config.Predictors{Record: true, Intervals: true, Followers: true, Threshold: c.Predictors.Threshold}
+	if c.Predictors != all {
 		p.Predictor = func() data.Predictor { return &switched{predict.New(options), c.Predictors} }
 	}
 	if !c.Predictors.Followers {

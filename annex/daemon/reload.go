@@ -42,7 +42,8 @@ func (h *Host) read(ctx context.Context, path string, managing bool) (Settings, 
 	}
 	// One that manages goes on though swap has filled, which each look tells, or another manager
 	// has come.
-	if full, none := new(bound.Full), new(Lacking); doubtful != nil && !errors.As(doubtful, &full) && !errors.As(doubtful, &none) {
+	full, none := new(bound.Full), new(Lacking)
+	if doubtful != nil && !errors.As(doubtful, &full) && !errors.As(doubtful, &none) {
 		return Settings{}, nil, doubtful
 	}
 	if c.Mode == config.Manage {

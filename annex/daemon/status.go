@@ -108,7 +108,8 @@ func (d *Daemon) tell(s *control.Status) {
 	if d.parts.Unguarded != nil {
 		unguarded = d.parts.Unguarded()
 	}
-	for _, text := range []string{d.refused, d.movers.futile.problem(d.now(), vain), d.crowded(), d.weight.starved(), unguarded} {
+	futile := d.movers.futile.problem(d.now(), vain)
+	for _, text := range []string{d.refused, futile, d.crowded(), d.weight.starved(), unguarded} {
 		if text != "" {
 			s.Warnings = append(s.Warnings, text)
 		}

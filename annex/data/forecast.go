@@ -30,7 +30,8 @@ func (m *Manager) foretell(c *context) {
 	e.isKnown = e.isKnown && !c.still.isFrozen
 }
 
-// wakes is when a sleeping context is likely to wake; one that is frozen, never. It is the first of these that is known:
+// wakes is when a sleeping context is likely to wake; one that is frozen, never. It is the first of these that
+// is known:
 //
 //   - what its predictor expects, or its next brief work where that comes before;
 //   - as long after its last activation as that was after the one before;

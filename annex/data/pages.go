@@ -148,7 +148,8 @@ func (t *pageTable) size() (n int64) {
 	for _, s := range t.spaces {
 		n += int64(cap(s.areas)) * int64(unsafe.Sizeof(area{}))
 		for i := range s.areas {
-			n += int64(cap(s.areas[i].cells))*int64(unsafe.Sizeof(cell{})) + int64(cap(s.areas[i].extents))*int64(unsafe.Sizeof(extent{})) + s.areas[i].markBytes()
+			n += int64(cap(s.areas[i].cells))*int64(unsafe.Sizeof(cell{})) +
+				int64(cap(s.areas[i].extents))*int64(unsafe.Sizeof(extent{})) + s.areas[i].markBytes()
 		}
 	}
 	return n

@@ -32,7 +32,8 @@ type Options struct {
 	// go one at a time, so that what leaves together lies together.
 	Fetches int
 	// Slow is how long the kernel may take over one chunk before others have the request's turn,
-	// longer where calls of several containers take so long at a time, and Timeout before the request is given up. 0 are [DefaultSlow] and [DefaultTimeout].
+	// longer where calls of several containers take so long at a time, and Timeout before the request is given
+	// up. 0 are [DefaultSlow] and [DefaultTimeout].
 	Slow, Timeout time.Duration
 	// Late is called, once a request, when that has lost its turn, and ends with this chunk; nil
 	// tells nobody.

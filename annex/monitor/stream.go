@@ -121,7 +121,9 @@ func (s *stream) count(name string) (n uint64, err error) {
 }
 
 func (s *stream) counts() (c Counts, err error) {
-	for name, to := range map[string]*uint64{objectVarLost: &c.Lost, objectVarOthers: &c.Others, objectVarUnsettled: &c.Unsettled} {
+	for name, to := range map[string]*uint64{
+		objectVarLost: &c.Lost, objectVarOthers: &c.Others, objectVarUnsettled: &c.Unsettled,
+	} {
 		n, err := s.count(name)
 		if err != nil {
 			return Counts{}, err
@@ -312,7 +314,8 @@ func (s *stream) rest(now time.Time) error {
 func (s *stream) ask(number uint32, w *waking, now time.Time) error {
 	w.due = now.Add(s.m.options.Dormancy)
 	ask := kernelRest{Number: number, Before: w.asked}
-	if _, err := s.collection.Programs[objectProgRest].Run(&ebpf.RunOptions{Context: &ask, ContextOut: &ask}); err != nil {
+	options := &ebpf.RunOptions{Context: &ask, ContextOut: &ask}
+	if _, err := s.collection.Programs[objectProgRest].Run(options); err != nil {
 		return fmt.Errorf("ask whether %s sleeps: %w", w.id, err)
 	}
 	w.asked = ask.CPU

@@ -288,7 +288,8 @@ func (c *Context) Scores() []Score {
 
 // Size is how much memory it takes, in bytes.
 func (c *Context) Size() int64 {
-	n := int64(unsafe.Sizeof(*c)) + int64(cap(c.burst.touches))*int64(unsafe.Sizeof(touch{})) + int64(cap(c.early))*int64(unsafe.Sizeof(annex.Fault{})) + int64(cap(c.free))*4
+	n := int64(unsafe.Sizeof(*c)) + int64(cap(c.burst.touches))*int64(unsafe.Sizeof(touch{})) +
+		int64(cap(c.early))*int64(unsafe.Sizeof(annex.Fault{})) + int64(cap(c.free))*4
 	n += int64(cap(c.intervals.shape.weights))*4 + int64(cap(c.intervals.seen))*8
 	for _, k := range c.intervals.beat.clocks {
 		n += int64(cap(k.off)) * 8

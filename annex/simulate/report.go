@@ -79,6 +79,7 @@ func (w *world) report() *Report {
 		bursts = append(bursts, c.bursts...)
 		delays = append(delays, c.delays...)
 	}
-	r.Critical, r.Requests, r.Bursts, r.Delays = quantiles(critical), quantiles(requests), quantiles(bursts), quantiles(delays)
+	r.Critical, r.Requests = quantiles(critical), quantiles(requests)
+	r.Bursts, r.Delays = quantiles(bursts), quantiles(delays)
 	return r
 }

@@ -238,7 +238,8 @@ func (r *Recorder) faults(faults []annex.Fault) error {
 	for len(faults) > 0 {
 		first := faults[0]
 		n := 1
-		for n < len(faults) && n < Most && faults[n].ID == first.ID && faults[n].Space == first.Space && faults[n].Write == first.Write && faults[n].At >= faults[n-1].At {
+		for n < len(faults) && n < Most && faults[n].ID == first.ID &&
+			faults[n].Space == first.Space && faults[n].Write == first.Write && faults[n].At >= faults[n-1].At {
 			n++
 		}
 		i, known := r.place[first.ID]
@@ -290,7 +291,9 @@ func (r *Recorder) look(ctx context.Context, i int, at annex.Moment) error {
 		return nil
 	}
 	r.number++
-	if res := r.evict(ctx, annex.Request{Number: r.number, ID: r.header.Containers[i].ID, Op: annex.Evict, Why: annex.Dormant, Runs: runs}); res.Err != nil && ctx.Err() == nil {
+	if res := r.evict(ctx, annex.Request{
+		Number: r.number, ID: r.header.Containers[i].ID, Op: annex.Evict, Why: annex.Dormant, Runs: runs,
+	}); res.Err != nil && ctx.Err() == nil {
 		r.Unmoved = res.Err
 	}
 	return nil

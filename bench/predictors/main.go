@@ -189,7 +189,8 @@ func compare(with, without []found) (waits, tails float64, says string) {
 	var w, t []float64
 	worse, better := 0, 0
 	for i := range with {
-		dw, dt := change(float64(with[i].waits), float64(without[i].waits)), change(with[i].tail.Seconds(), without[i].tail.Seconds())
+		dw := change(float64(with[i].waits), float64(without[i].waits))
+		dt := change(with[i].tail.Seconds(), without[i].tail.Seconds())
 		w, t = append(w, dw), append(t, dt)
 		if dw >= missed || dt >= missed {
 			worse++

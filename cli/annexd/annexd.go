@@ -51,7 +51,8 @@ func code(err error) int {
 	case is[*config.Invalid](err), is[*guard.NoJournal](err), is[*daemon.Unusable](err):
 		return command.Usage
 	case is[*daemon.Lacking](err), is[*daemon.Conflict](err), is[*guard.InUse](err), is[*control.Busy](err),
-		is[*probe.Missing](err), is[*bound.Unbounded](err), is[*bound.NoGroup](err), is[*bound.Full](err), errors.Is(err, media.ErrNoMedium):
+		is[*probe.Missing](err), is[*bound.Unbounded](err), is[*bound.NoGroup](err), is[*bound.Full](err),
+		errors.Is(err, media.ErrNoMedium):
 		return command.Host
 	}
 	return command.Failure
