@@ -98,9 +98,14 @@ func TestStoppedReadsFrozen(t *testing.T) {
 		sent syscall.Signal
 		want bool
 	}{
-		{second, 0, false}, {first, syscall.SIGSTOP, false}, {second, syscall.SIGSTOP, true}, {first, syscall.SIGCONT, false},
+		{second, 0, false}, {first, syscall.SIGSTOP, false},
+		{second, syscall.SIGSTOP, true}, {first, syscall.SIGCONT, false},
 	} {
-		if err := syscall.Kill(c.pid, c.sent); err != nil {
+		process, err := os.FindProcess(c.pid)
+		if err == nil {
+			err = process.Signal(c.sent)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		for isStopped(c.pid) != (c.sent == syscall.SIGSTOP) {
