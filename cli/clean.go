@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"tare/cli/command"
 	"tare/lab"
+	"tare/record"
 	"tare/study/place"
 	"tare/terminal"
 )
@@ -24,7 +26,8 @@ that the ledgers of dead runs name, and gives back what a killed trial of tare p
 had set. What a killed tare density made goes too: swap areas are taken out of use
 (swapoff), where what they hold fits into memory, swap files and zram devices are
 removed, and settings of the kernel's (vm.page-cluster, zswap) are put back where they
-are still what tare set. While a run goes on, nothing is touched. Results stay, and so does
+are still what tare set. A copy of the store that a killed tare left is removed, and the
+store gets its mode back. While a run goes on, nothing is touched. Results stay, and so does
 a placement that was kept (tare place --undo).`,
 		Example: "  tare clean --dry-run\n  tare clean",
 		Args:    command.ExactArgs(0),
@@ -62,6 +65,13 @@ a placement that was kept (tare place --undo).`,
 			if err != nil {
 				return err
 			}
+			ofStore, err := record.Mend(filepath.Join(dir, storeFile), dry)
+			if err != nil {
+				return err
+			}
+			for _, name := range ofStore {
+				terminal.Fprintln(a.out, verb, name)
+			}
 			back, err := a.unfinished(cmd.Context(), dir, dry)
 			if err != nil {
 				return err
@@ -69,7 +79,7 @@ a placement that was kept (tare place --undo).`,
 			if len(done.Failed) > 0 {
 				return fmt.Errorf("%d things are left; their ledger is kept, so that tare clean can be tried again", len(done.Failed))
 			}
-			if len(done.Removed)+len(done.Alive)+back == 0 {
+			if len(done.Removed)+len(done.Alive)+len(ofStore)+back == 0 {
 				terminal.Fprintln(a.out, "nothing is left of any tare")
 			}
 			return nil

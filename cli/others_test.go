@@ -52,7 +52,7 @@ func TestOtherUsersReachResultsAlone(t *testing.T) {
 	annexd, err := control.Listen(filepath.Join(home, "annex", "run", "annexd.sock"))
 	must(err)
 	defer annexd.Close()
-	must(file.Hold(t.Context(), filepath.Join(home, "bridge.lock"), func() error { return nil }))
+	must(file.Hold(t.Context(), filepath.Join(home, "bridge.lock"), func(*os.File) error { return nil }))
 
 	results := []string{"", storeFile, "reports", "reports/run.html"}
 	for _, line := range reachedByOthers(t, home) {

@@ -14,7 +14,9 @@ import (
 )
 
 // lockSuffix names the file by which writers wait for one another: nobody else can open it.
-const lockSuffix = ".lock"
+// It holds the mode that the store had, in octal digits, while the store is closed to other
+// users. nextSuffix names a copy that will take the place of the store.
+const lockSuffix, nextSuffix = ".lock", ".next"
 
 func isBusy(err error) bool {
 	var word *sqlite.Error
@@ -33,13 +35,13 @@ func isWritten(path string) bool {
 const lockedFrom, lockedBytes = 0x40000000, 2 + 510
 
 // moveAside puts a copy of the store in its place, so that those who lock the file have one
-// that nobody writes: they go on reading what was there. The caller is the only writer, and
+// that nobody writes: a transaction that reads goes on with what was there. The caller is the only writer, and
 // no transaction of its own is open. If somebody locks the copy, too, the next one is closed
 // to other users until [Store.Close].
 //
 // A journal that a killed writer has left belongs to the copy as it did to the file: it is
 // found by its name.
-func (s *Store) moveAside() (err error) {
+func (s *Store) moveAside(lock *os.File) (err error) {
 	if err := s.db.Close(); err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func (s *Store) moveAside() (err error) {
 	if err != nil {
 		return err
 	}
-	next := s.path + ".next"
+	next := s.path + nextSuffix
 	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -63,7 +65,10 @@ func (s *Store) moveAside() (err error) {
 	}
 	mode := info.Mode().Perm()
 	if s.moved > 0 && mode&0o077 != 0 {
-		s.closed, mode = mode, 0o600
+		if err := writeMode(lock, mode); err != nil {
+			return errors.Join(err, to.Close(), os.Remove(next))
+		}
+		s.isClosed, mode = true, 0o600
 	}
 	_, err = io.Copy(to, from)
 	owner := info.Sys().(*syscall.Stat_t)

@@ -1,9 +1,12 @@
 package record
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,8 +67,8 @@ func TestReadersKeepNobodyWaiting(t *testing.T) {
 			if err != nil || len(run.Trials) != 3 {
 				t.Errorf("%d trials are kept: %v", len(run.Trials), err)
 			}
-			if before, err := reader.Run("weigh-1"); err != nil || len(before.Trials) != 0 {
-				t.Errorf("who reads sees %d trials, of what there was before: %v", len(before.Trials), err)
+			if now, err := reader.Run("weigh-1"); err != nil || len(now.Trials) != 3 {
+				t.Errorf("who reads sees %d trials: %v", len(now.Trials), err)
 			}
 			must(t, other.Close())
 			if mode := modeOf(t, path+lockSuffix); mode != 0o600 {
@@ -130,4 +133,140 @@ func TestABusyStoreIsWaitedFor(t *testing.T) {
 	if run, err := s.Run("weigh-1"); err != nil || len(run.Trials) != 2 {
 		t.Errorf("%d trials are kept: %v", len(run.Trials), err)
 	}
+}
+
+// A reader that has the file open that was moved aside reads the one in its place, and takes
+// the journal of that one for no journal of its own.
+func TestAReaderFollowsAStoreThatWasMoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tare.db")
+	s, err := openFor(path, impatient)
+	must(t, err)
+	defer s.Close()
+	must(t, s.Begin(example("weigh-1")))
+	reader, err := OpenReadOnly(path)
+	must(t, err)
+	defer reader.Close()
+	lockedForReading(t, path, file.Range{From: lockedFrom + 2, Length: 510})
+	_, err = s.AddTrial("weigh-1", Trial{Condition: "redis@bare", Block: 1, Attempt: 1, Started: epoch})
+	must(t, err)
+	if !reader.isMoved() {
+		t.Fatal("the store was not moved")
+	}
+	if run, err := reader.Run("weigh-1"); err != nil || len(run.Trials) != 1 {
+		t.Errorf("%d trials: %v", len(run.Trials), err)
+	}
+	// It is moved between the look at it and the reading, which then finds another's journal.
+	lockedForReading(t, path, file.Range{From: lockedFrom + 2, Length: 510})
+	times := 0
+	must(t, reader.alone("read", func() error {
+		if times++; times > 1 {
+			return nil
+		}
+		_, err := s.AddTrial("weigh-1", Trial{Condition: "redis@bare", Block: 2, Attempt: 1, Started: epoch})
+		return errors.Join(err, &Unsettled{Path: path})
+	}))
+	if run, err := reader.Run("weigh-1"); err != nil || len(run.Trials) != 2 {
+		t.Errorf("%d trials: %v", len(run.Trials), err)
+	}
+}
+
+// What ends the run ends its wait, and a store that nobody holds is written even then.
+func TestAWaitEndsWithTheRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tare.db")
+	s, err := Open(path)
+	must(t, err)
+	defer s.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s.Waits = ctx
+	s.OnBusy = func(*Busy) bool { return ctx.Err() == nil }
+	held, err := file.Lock(path + lockSuffix)
+	must(t, err)
+	time.AfterFunc(time.Millisecond, func() { cancel(errors.New("the host is short of memory")) })
+	busy := new(Busy)
+	if err := s.Begin(example("weigh-1")); !errors.As(err, &busy) || busy.PID != os.Getpid() {
+		t.Errorf("%v", err)
+	}
+	must(t, held.Close())
+	must(t, s.Begin(example("weigh-1")))
+}
+
+// The next opening puts right what a killed writer has left, and so does Mend.
+func TestWhatAKilledWriterLeaves(t *testing.T) {
+	for name, next := range map[string]func(path string) error{
+		"opening": func(path string) error {
+			s, err := Open(path)
+			if err != nil {
+				return err
+			}
+			return s.Close()
+		},
+		"mending": func(path string) error {
+			for _, dry := range []bool{true, false} {
+				names, err := Mend(path, dry)
+				if want := []string{"file " + path + nextSuffix, "mode 0600 of " + path + ", which was 0644"}; err != nil ||
+					!slices.Equal(names, want) {
+					return fmt.Errorf("dry %v: %q, want %q: %w", dry, names, want, err)
+				}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "tare.db")
+			killed(t, "die with the store closed", path)
+			must(t, os.WriteFile(path+nextSuffix, nil, 0o600))
+			if mode := modeOf(t, path); mode != 0o600 {
+				t.Fatalf("it was left with mode %o", mode)
+			}
+			must(t, next(path))
+			if mode := modeOf(t, path); mode != 0o644 {
+				t.Errorf("mode %o", mode)
+			}
+			if _, err := os.Lstat(path + nextSuffix); !errors.Is(err, os.ErrNotExist) {
+				t.Error("a copy is left", err)
+			}
+			if names, err := Mend(path, true); err != nil || len(names) > 0 {
+				t.Errorf("something is left still: %q, %v", names, err)
+			}
+		})
+	}
+	// What the owner has chosen since stays.
+	path := filepath.Join(t.TempDir(), "tare.db")
+	killed(t, "die with the store closed", path)
+	must(t, os.Chmod(path, 0o640))
+	s, err := Open(path)
+	must(t, err)
+	must(t, s.Close())
+	if mode := modeOf(t, path); mode != 0o640 {
+		t.Errorf("mode %o", mode)
+	}
+	if names, err := Mend(filepath.Join(t.TempDir(), "none.db"), false); err != nil || len(names) > 0 {
+		t.Errorf("without a store: %q, %v", names, err)
+	}
+}
+
+// dieWithTheStoreClosed has somebody lock the store until it is closed to others.
+func dieWithTheStoreClosed(path string) error {
+	s, err := openFor(path, impatient)
+	if err != nil {
+		return err
+	}
+	if err := s.Begin(example("weigh-1")); err != nil {
+		return err
+	}
+	for block := range 2 {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		if err := file.LockRange(f, file.Range{From: lockedFrom + 2, Length: 510}, false); err != nil {
+			return err
+		}
+		trial := Trial{Condition: "redis@bare", Block: block + 1, Attempt: 1, Started: epoch}
+		if _, err := s.AddTrial("weigh-1", trial); err != nil {
+			return err
+		}
+	}
+	fmt.Println("now")
+	select {}
 }

@@ -33,11 +33,12 @@ func TestMain(m *testing.M) {
 }
 
 var parts = map[string]func(path string) error{
-	"die in mid-trial":       dieInMidTrial,
-	"die in mid-transaction": dieInMidTransaction,
-	"make a store":           makeStore,
-	"read":                   readAll,
-	"fill the disk":          fillTheDisk,
+	"die in mid-trial":          dieInMidTrial,
+	"die in mid-transaction":    dieInMidTransaction,
+	"die with the store closed": dieWithTheStoreClosed,
+	"make a store":              makeStore,
+	"read":                      readAll,
+	"fill the disk":             fillTheDisk,
 }
 
 // play starts this test binary in a part; binary is its path, or empty for
@@ -417,6 +418,36 @@ func TestADamagedStore(t *testing.T) {
 			t.Error("no damage was noticed")
 		}
 	})
+}
+
+// A user goes on writing a store of his own that root has written.
+func TestRootWritesAUsersStore(t *testing.T) {
+	needRoot(t, "to become another user")
+	dir, binary := forAnotherUser(t)
+	own := filepath.Join(dir, "own")
+	must(t, errors.Join(os.Mkdir(own, 0o755), os.Chown(own, 65534, 65534)))
+	path := filepath.Join(own, "runs.db")
+	must(t, os.WriteFile(path, nil, 0o644))
+	must(t, os.Chown(path, 65534, 65534))
+	s, err := Open(path)
+	must(t, err)
+	must(t, s.Close())
+	nobody := play(t, "make a store", binary, path)
+	nobody.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	if out, err := nobody.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v", out, err)
+	}
+	// A file that somebody has made a lock by a link is not given away.
+	must(t, os.Remove(path+lockSuffix))
+	precious := filepath.Join(dir, "precious")
+	must(t, os.WriteFile(precious, nil, 0o600))
+	must(t, os.Link(precious, path+lockSuffix))
+	s, err = Open(path)
+	must(t, err)
+	must(t, s.Close())
+	if info, err := os.Stat(precious); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("it was given away: %v", err)
+	}
 }
 
 func TestAUserWhoMayNotWrite(t *testing.T) {

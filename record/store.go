@@ -13,7 +13,6 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the "sqlite" driver
-	"syscall"
 
 	"tare/kernel/file"
 	"tare/kernel/procfs"
@@ -38,14 +37,17 @@ type Store struct {
 	patience patience
 	readOnly bool
 
-	// OnBusy is asked, before the first write, whether to try again where another writer
-	// has the store for long. What is to be written is kept meanwhile. Nil gives up.
+	// OnBusy is asked whether to try again where another writer has the store for long.
+	// What is to be written is kept meanwhile. Nil gives up.
 	OnBusy func(*Busy) bool
+	// Waits, where not nil, bounds the wait for another writer: once it has ended, only a
+	// store that nobody writes is written. Both are set before the first write.
+	Waits context.Context
 
-	mu     sync.Mutex  // one write at a time, and what follows
-	at     fs.FileInfo // the file that is open
-	moved  int         // how often the file was moved aside
-	closed fs.FileMode // the mode to give back at the end; 0 where it was not taken
+	mu       sync.Mutex  // one access at a time, and what follows
+	at       fs.FileInfo // the file that is open
+	moved    int         // how often the file was moved aside
+	isClosed bool        // to other users, until the end
 }
 
 // patience is how long a writer waits for another one, and for readers.
@@ -92,6 +94,9 @@ func openFor(path string, p patience) (*Store, error) {
 	}
 	migrations, err := embedded()
 	if err == nil {
+		err = s.mend()
+	}
+	if err == nil {
 		err = s.alone("bring the store up to date", func() error { return migrate(s.db, path, migrations) })
 	}
 	if err != nil {
@@ -121,7 +126,7 @@ func OpenReadOnly(path string) (*Store, error) {
 	}
 	migrations, err := embedded()
 	if err == nil {
-		err = explain(path, "read the store", current(s.db, path, migrations))
+		err = s.alone("read the store", func() error { return current(s.db, path, migrations) })
 	}
 	if err != nil {
 		s.db.Close()
@@ -133,28 +138,10 @@ func OpenReadOnly(path string) (*Store, error) {
 // Close closes the store.
 func (s *Store) Close() error {
 	err := s.db.Close()
-	if s.closed != 0 {
-		err = errors.Join(err, reopenTo(s.path, s.closed))
-		s.closed = 0
+	if s.isClosed {
+		err = errors.Join(err, s.mend())
 	}
 	return explain(s.path, "close the store", err)
-}
-
-// reopenTo gives a store's file its mode back; never another file, to which somebody made a link.
-func reopenTo(path string, mode fs.FileMode) error {
-	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() || info.Mode().Perm() != 0o600 {
-		return fmt.Errorf("%s was replaced meanwhile: its mode stays", path)
-	}
-	return f.Chmod(mode)
 }
 
 // Path is the file's absolute path.
@@ -257,11 +244,11 @@ func (s *Store) change(doing string, f func(tx *sql.Tx) error) error {
 // alone does something to the store while no other writer does, and none that reads keeps it
 // from it.
 func (s *Store) alone(doing string, do func() error) error {
-	if s.readOnly {
-		return explain(s.path, doing, do())
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.readOnly {
+		return explain(s.path, doing, s.read(do))
+	}
 	for {
 		err := explain(s.path, doing, s.attempt(do))
 		busy := new(Busy)
@@ -271,32 +258,76 @@ func (s *Store) alone(doing string, do func() error) error {
 	}
 }
 
+// read does something to the file that is at the path now. Of one that was moved aside SQLite
+// would take the journal of the file in its place for its own.
+func (s *Store) read(do func() error) error {
+	for {
+		if err := s.follow(); err != nil {
+			return err
+		}
+		if err := do(); err == nil || !s.isMoved() {
+			return err
+		}
+	}
+}
+
 func (s *Store) attempt(do func() error) error {
-	waiting, cancel := context.WithTimeout(context.Background(), s.patience.writers)
-	defer cancel()
-	err := file.Hold(waiting, s.path+lockSuffix, func() error {
-		if now, err := os.Stat(s.path); err == nil && !os.SameFile(now, s.at) { // another writer has moved it
-			if err := errors.Join(s.db.Close(), s.connect()); err != nil {
-				return err
-			}
+	return s.locked(func(lock *os.File) error {
+		if err := s.follow(); err != nil {
+			return err
 		}
 		err := do()
 		if !isBusy(err) || isWritten(s.path) {
 			return err
 		}
-		if moving := s.moveAside(); moving != nil {
+		if moving := s.moveAside(lock); moving != nil {
 			return errors.Join(err, moving)
 		}
 		return do()
 	})
-	if waiting.Err() != nil && errors.Is(err, waiting.Err()) {
-		busy := &Busy{Path: s.path, Err: err}
-		if holders, err := procfs.Host.FileLocks(s.path + lockSuffix); err == nil && len(holders) > 0 {
-			busy.PID = holders[0].PID
-		}
-		return busy
+}
+
+// locked runs f while no other writer has the store. The error is a *Busy where one has it for
+// too long.
+func (s *Store) locked(f func(lock *os.File) error) error {
+	waits := s.Waits
+	if waits == nil {
+		waits = context.Background()
 	}
-	return err
+	waiting, cancel := context.WithTimeout(waits, s.patience.writers)
+	defer cancel()
+	var ran bool
+	err := file.Hold(waiting, s.path+lockSuffix, func(lock *os.File) error {
+		ran = true
+		return f(lock)
+	})
+	if err == nil || ran || waiting.Err() == nil {
+		return err
+	}
+	busy := &Busy{Path: s.path, Err: err}
+	if holders, err := procfs.Host.FileLocks(s.path + lockSuffix); err == nil && len(holders) > 0 {
+		busy.PID = holders[0].PID
+	}
+	return busy
+}
+
+// isMoved tells that a writer has put another file in the place of the one that is open.
+func (s *Store) isMoved() bool {
+	now, err := os.Stat(s.path)
+	return err == nil && !os.SameFile(now, s.at)
+}
+
+// follow opens the file that is at the path now, where another one is open.
+func (s *Store) follow() error {
+	if !s.isMoved() {
+		return nil
+	}
+	if s.readOnly {
+		if err := readable(s.path); err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.db.Close(), s.connect())
 }
 
 func transact(db *sql.DB, f func(tx *sql.Tx) error) error {

@@ -39,12 +39,13 @@ func Lock(path string) (*os.File, error) {
 	}
 }
 
-// Hold holds a file's lock while f runs, and waits for it until ctx ends. The file stays.
-func Hold(ctx context.Context, path string, f func() error) (err error) {
+// Hold holds a file's lock while f runs, which gets the file, and waits for it until ctx ends.
+// The file stays.
+func Hold(ctx context.Context, path string, f func(lock *os.File) error) (err error) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		held, err := Lock(path)
 		if err == nil {
-			return errors.Join(f(), held.Close())
+			return errors.Join(f(held), held.Close())
 		}
 		if locked := new(Locked); !errors.As(err, &locked) {
 			return err

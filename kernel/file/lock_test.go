@@ -130,10 +130,10 @@ func TestUnlockLeavesAnothersFile(t *testing.T) {
 // One at a time holds a lock, and who waits for it does so as long as its time.
 func TestHold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	err := Hold(t.Context(), path, func() error {
+	err := Hold(t.Context(), path, func(*os.File) error {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := Hold(ctx, path, func() error { return errors.New("ran") }); !errors.Is(err, context.Canceled) {
+		if err := Hold(ctx, path, func(*os.File) error { return errors.New("ran") }); !errors.Is(err, context.Canceled) {
 			t.Errorf("a second holder: %v", err)
 		}
 		return nil

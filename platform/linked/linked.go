@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -77,7 +78,9 @@ func Make(
 }
 
 // locked keeps the bridge from coming or going while f runs.
-func locked(ctx context.Context, f func() error) error { return file.Hold(ctx, bridgeLock, f) }
+func locked(ctx context.Context, f func() error) error {
+	return file.Hold(ctx, bridgeLock, func(*os.File) error { return f() })
+}
 
 // joint is one namespace being joined to the bridge.
 type joint struct {

@@ -292,7 +292,7 @@ const tapPrefix = "tare-v"
 // the machine has none, and is reached through the agent: that is noted.
 func (m *machine) makeTap(ctx context.Context, o *startOrder) error {
 	var made error
-	err := file.Hold(ctx, tapLock, func() error {
+	err := file.Hold(ctx, tapLock, func(*os.File) error {
 		link, host, other, err := freeTap()
 		if err != nil {
 			return err

@@ -1,0 +1,133 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// mend puts right, while no other writer has the store, what one that was killed has left.
+func (s *Store) mend() error {
+	return explain(s.path, "put the store right", s.locked(func(lock *os.File) error {
+		if err := giveTo(lock, s.path); err != nil {
+			return err
+		}
+		for _, l := range left(s.path, lock) {
+			if err := l.mend(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// Mend removes what a writer that was killed has left of the store at path, and names it; with
+// dry it only names it.
+func Mend(path string, dry bool) ([]string, error) {
+	if _, err := os.Lstat(path + lockSuffix); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // no writer has been there
+	}
+	lock, err := os.OpenFile(path+lockSuffix, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, explain(path, "look at the store", err)
+	}
+	defer lock.Close()
+	var names []string
+	for _, l := range left(path, lock) {
+		names = append(names, l.name)
+	}
+	if len(names) == 0 || dry {
+		return names, nil
+	}
+	s := &Store{path: path, patience: patience{writers: lockPatience}}
+	return names, s.mend()
+}
+
+// leftover is one thing that a killed writer has left.
+type leftover struct {
+	name string
+	mend func() error
+}
+
+// left lists what killed writers have left. The lock is to be held where it is mended.
+func left(path string, lock *os.File) (all []leftover) {
+	if _, err := os.Lstat(path + nextSuffix); err == nil {
+		all = append(all, leftover{"file " + path + nextSuffix, func() error { return os.Remove(path + nextSuffix) }})
+	}
+	mode, err := readMode(lock)
+	if err != nil || mode == 0 {
+		return all
+	}
+	return append(all, leftover{
+		fmt.Sprintf("mode 0600 of %s, which was %04o", path, mode),
+		func() error {
+			if err := reopenTo(path, mode); err != nil {
+				return err
+			}
+			return lock.Truncate(0)
+		},
+	})
+}
+
+// writeMode notes in the lock's file which mode the store is to have again.
+func writeMode(lock *os.File, mode fs.FileMode) error {
+	_, err := lock.WriteAt(fmt.Appendf(nil, "%04o\n", mode), 0)
+	return errors.Join(err, lock.Sync())
+}
+
+// readMode reads that mode; 0 is none.
+func readMode(lock *os.File) (fs.FileMode, error) {
+	var text [5]byte
+	n, err := lock.ReadAt(text[:], 0)
+	if n < len(text) {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return 0, err
+	}
+	mode, err := strconv.ParseUint(string(text[:4]), 8, 9)
+	return fs.FileMode(mode), err
+}
+
+// reopenTo gives a store that is closed its mode back; never another file, to which somebody
+// made a link, nor one whose mode somebody has changed since.
+func reopenTo(path string, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm() != 0o600 {
+		return nil
+	}
+	return f.Chmod(mode)
+}
+
+// giveTo gives a lock that root has made to the owner of the store, who could not open it
+// otherwise. It gives away no file that has other names.
+func giveTo(lock *os.File, path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	store, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	is, err := lock.Stat()
+	if err != nil {
+		return err
+	}
+	to, from := store.Sys().(*syscall.Stat_t), is.Sys().(*syscall.Stat_t)
+	if from.Uid == to.Uid || from.Uid != 0 || from.Nlink != 1 || !is.Mode().IsRegular() {
+		return nil
+	}
+	return lock.Chown(int(to.Uid), int(to.Gid))
+}
