@@ -3,11 +3,15 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"tare/image"
+	"tare/kernel/file"
 	"tare/platform"
 	"tare/record"
 	"tare/workload"
@@ -59,6 +63,94 @@ func TestTheBudgetEndsWhatHangs(t *testing.T) {
 					t.Errorf("status %s, reason %q: %v", run.Status, run.Reason, err)
 				}
 				b.Store.Close() // its connection waits for ever, for the bubble
+			})
+		})
+	}
+}
+
+// A budget bounds what makes images and platforms ready, too.
+func TestTheBudgetEndsAPreparationThatHangs(t *testing.T) {
+	const budget = 10 * time.Minute
+	for _, step := range []string{"image", "check", "prepare"} {
+		t.Run(step, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, "bare", "box")
+				b.Now = time.Now
+				hang := func(ctx context.Context, at string) error {
+					if at == step {
+						<-ctx.Done()
+					}
+					return ctx.Err()
+				}
+				b.Image = func(ctx context.Context, _ workload.Source) (image.Image, error) {
+					return image.Image{}, hang(ctx, "image")
+				}
+				lookUp := b.Platforms
+				b.Platforms = func(name string) (platform.Platform, error) {
+					p, err := lookUp(name)
+					return unreadyPlatform{p, hang}, err
+				}
+				w := &fakeWorkload{name: "w", value: func(int) (float64, error) { return 1, nil }}
+				began := time.Now()
+				_, err := b.Run(t.Context(), twoPlatforms(w, record.Plan{Budget: budget}), newRun("r"))
+				if took := time.Since(began); took != budget+Overrun(budget) {
+					t.Errorf("it took %v", took)
+				}
+				if late := (*Unready)(nil); !errors.As(err, &late) || !strings.Contains(err.Error(), "image of w: not ready after 12m30s") &&
+					!strings.Contains(err.Error(), "platform bare: not ready after 12m30s") {
+					t.Errorf("%v", err)
+				}
+				b.Store.Close()
+			})
+		})
+	}
+}
+
+type unreadyPlatform struct {
+	platform.Platform
+	hang func(ctx context.Context, at string) error
+}
+
+func (p unreadyPlatform) Check(ctx context.Context) error { return p.hang(ctx, "check") }
+func (p unreadyPlatform) Prepare(ctx context.Context, _ image.Image) error {
+	return p.hang(ctx, "prepare")
+}
+
+// A run that waits to write what it measured ends when its budget is over, or the host short
+// of memory.
+func TestAWaitForTheStoreEndsWithTheRun(t *testing.T) {
+	for _, rounds := range []bool{false, true} {
+		t.Run(fmt.Sprintf("rounds %v", rounds), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, "bare", "box")
+				b.Now = time.Now
+				d := inRounds(sliced(newStage(t, b), getDrive), record.Plan{Blocks: 6, Level: 0.95, SmallestEffect: 0.02}, "bare", "box")
+				if !rounds {
+					d.Plan.Design = record.DesignBlocks
+				}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				var held *os.File
+				var until time.Time
+				b.Watch = func(e Event) {
+					if e.Kind != Blocked || held != nil {
+						return
+					}
+					var err error
+					if held, err = file.Lock(b.Store.Path() + ".lock"); err != nil { // another writer
+						t.Error(err)
+					}
+					until = time.Now().Add(time.Minute)
+					time.AfterFunc(time.Minute, func() { cancel(errors.New("the host is short of memory")) })
+				}
+				_, err := b.Run(ctx, d, newRun("r"))
+				if err == nil || !strings.Contains(err.Error(), "the host is short of memory") {
+					t.Error(err)
+				}
+				if beyond := time.Since(until); beyond < 0 || beyond > 2*lastWrites {
+					t.Errorf("it ended %v after it was to", beyond)
+				}
+				held.Close()
+				b.Store.Close()
 			})
 		})
 	}

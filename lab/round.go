@@ -32,10 +32,11 @@ const (
 
 // strips is what one strip leaves to the next.
 type strips struct {
-	watch    observer
-	previous string    // condition that was measured last
-	span     time.Time // when the watch began; zero where it does not watch
-	measured []record.TrialSlice
+	watch     observer
+	previous  string              // condition that was measured last
+	span      time.Time           // when the watch began; zero where it does not watch
+	measured  []record.TrialSlice // in that span
+	unwritten []record.TrialSlice // of spans before it
 }
 
 // draws are all random choices of a round.
@@ -155,12 +156,17 @@ func aheadOfAll(seats []*seat) {
 
 // closeRound stops what a round launched.
 func (r *runner) closeRound(ctx context.Context, seats []*seat) error {
-	// A run that ends keeps what it has measured.
-	errs := []error{r.keep(context.WithoutCancel(ctx), seats)}
+	// A run that ends keeps what it has measured. Its programs end first: the record may be
+	// another writer's for long, and they hold memory.
+	errs := []error{r.endSpan(context.WithoutCancel(ctx), seats)}
 	for _, s := range seats {
-		if err := r.stop(ctx, s); err != nil {
+		if err := r.halt(ctx, s); err != nil {
 			errs = append(errs, fmt.Errorf("stop %s: %w", s.condition.ID, err))
 		}
+	}
+	errs = append(errs, r.write())
+	for _, s := range seats {
+		errs = append(errs, r.enter(s))
 	}
 	return errors.Join(errs...)
 }

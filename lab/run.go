@@ -328,18 +328,9 @@ func (r *runner) recover() {
 // carryOut is the life of a run: prepare, begin, warm up, blocks, finish.
 func (r *runner) carryOut(ctx context.Context, begin func() error) (record.Run, error) {
 	defer r.release(ctx)
-	// What was measured is kept in memory until it can be written, unless the user gives up.
-	r.lab.Store.OnBusy = func(busy *record.Busy) bool {
-		r.lab.tell(Event{Kind: Warned, Text: "what was measured waits to be written: " + busy.Error()})
-		return ctx.Err() == nil
-	}
 	if err := r.prepare(ctx); err != nil {
 		return r.run, err
 	}
-	if err := begin(); err != nil {
-		return r.run, err
-	}
-	r.began = r.lab.now()
 	guarded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	every := time.NewTicker(time.Second)
@@ -347,7 +338,15 @@ func (r *runner) carryOut(ctx context.Context, begin func() error) (record.Run, 
 	go guard(guarded, every.C, hostMemory, cancel)
 	bounded, release := r.design.bounded(guarded)
 	defer release()
+	defer r.waitWithin(bounded)()
+	if err := begin(); err != nil {
+		return r.run, err
+	}
+	r.began = r.lab.now()
 	err := r.measureAll(bounded)
+	if busy := (*record.Busy)(nil); errors.As(err, &busy) && bounded.Err() != nil {
+		err = also(context.Cause(bounded), busy) // what has ended the wait
+	}
 	status, reason := record.Complete, ""
 	if err != nil {
 		reason = firstLine(err.Error())
@@ -375,6 +374,26 @@ func (r *runner) carryOut(ctx context.Context, begin func() error) (record.Run, 
 	return r.run, err
 }
 
+// lastWrites is how long what was measured may wait to be written when its run has ended.
+const lastWrites = 10 * time.Second
+
+// waitWithin has the store wait for other writers as long as a run goes on, and for
+// [lastWrites] beyond, until stop is called. What was measured is kept in memory meanwhile.
+func (r *runner) waitWithin(ctx context.Context) (stop func()) {
+	waits, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unwatch := context.AfterFunc(ctx, func() { time.AfterFunc(lastWrites, cancel) })
+	r.lab.Store.Waits = waits
+	r.lab.Store.OnBusy = func(busy *record.Busy) bool {
+		r.lab.tell(Event{Kind: Warned, Text: "what was measured waits to be written: " + busy.Error()})
+		return waits.Err() == nil
+	}
+	return func() {
+		unwatch()
+		cancel()
+		r.lab.Store.Waits, r.lab.Store.OnBusy = nil, nil
+	}
+}
+
 func (r *runner) measuredAnything() bool {
 	for _, p := range r.groups {
 		if p.blocks > 0 {
@@ -387,6 +406,8 @@ func (r *runner) measuredAnything() bool {
 // prepare makes images and platforms ready. Nothing is recorded before it has
 // succeeded: what cannot run is no run.
 func (r *runner) prepare(ctx context.Context) error {
+	ctx, cancel := r.design.preparing(ctx)
+	defer cancel()
 	if err := r.prepareGroups(ctx, r.design.Groups); err != nil {
 		return err
 	}
@@ -417,7 +438,7 @@ func (r *runner) prepareGroups(ctx context.Context, groups []Group) error {
 					return err
 				}
 				if err := p.Check(ctx); err != nil {
-					return fmt.Errorf("platform %s: %w", c.Platform, err)
+					return fmt.Errorf("platform %s: %w", c.Platform, unready(ctx, err))
 				}
 				asked[c.Platform] = p
 			}
@@ -435,14 +456,14 @@ func (r *runner) prepareGroups(ctx context.Context, groups []Group) error {
 			c.NotRepresentative = platform.NotRepresentative(p)
 			r.lab.tell(Event{Kind: Preparing, Group: g.Workload, Condition: c.ID, Text: g.Workload + " for " + c.Platform})
 			if err := p.Prepare(ctx, img); err != nil {
-				return fmt.Errorf("platform %s: image of %s: %w", c.Platform, g.Workload, err)
+				return fmt.Errorf("platform %s: image of %s: %w", c.Platform, g.Workload, unready(ctx, err))
 			}
 			for _, src := range c.Further {
 				if r.further[src], err = r.provide(ctx, images, g.Workload, src); err != nil {
 					return err
 				}
 				if err := p.Prepare(ctx, r.further[src]); err != nil {
-					return fmt.Errorf("platform %s: further image of %s: %w", c.Platform, g.Workload, err)
+					return fmt.Errorf("platform %s: further image of %s: %w", c.Platform, g.Workload, unready(ctx, err))
 				}
 			}
 		}
@@ -468,7 +489,7 @@ func (r *runner) provide(
 	r.lab.tell(Event{Kind: Preparing, Group: of, Text: "image of " + of})
 	img, err := r.lab.Image(ctx, src)
 	if err != nil {
-		return image.Image{}, fmt.Errorf("image of %s: %w", of, err)
+		return image.Image{}, fmt.Errorf("image of %s: %w", of, unready(ctx, err))
 	}
 	for _, w := range img.Warnings {
 		r.lab.tell(Event{Kind: Warned, Group: of, Text: "image of " + of + ": " + w})
@@ -764,6 +785,35 @@ func (d Design) bounded(ctx context.Context) (context.Context, context.CancelFun
 	limit := max(d.Plan.Budget, 2*d.Pass())
 	limit += max(Overrun(limit), slowLaunch*time.Duration(len(d.conditions())))
 	return context.WithTimeoutCause(ctx, limit, &OutOfBudget{d.Plan.Budget, limit - d.Plan.Budget})
+}
+
+// preparationLeast is what images and platforms may take to get ready, however small the
+// budget: some are fetched and compiled.
+const preparationLeast = 5 * time.Minute
+
+// Unready says that images and platforms were not ready in time.
+type Unready struct{ Budget, After time.Duration }
+
+func (u *Unready) Error() string {
+	return fmt.Sprintf("not ready after %v, with a budget of %v: give a larger --budget, or see why it takes so long", u.After, u.Budget)
+}
+
+// preparing ends what makes a design ready when its budget and [Overrun] are over, or
+// [preparationLeast] where that is more.
+func (d Design) preparing(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.Plan.Budget == 0 {
+		return context.WithCancel(ctx)
+	}
+	limit := max(d.Plan.Budget+Overrun(d.Plan.Budget), preparationLeast)
+	return context.WithTimeoutCause(ctx, limit, &Unready{d.Plan.Budget, limit})
+}
+
+// unready is why making something ready failed: the end of its time, where that is over.
+func unready(ctx context.Context, err error) error {
+	if late := (*Unready)(nil); errors.As(context.Cause(ctx), &late) {
+		return late
+	}
+	return err
 }
 
 // ErrStopped is the cause with which a caller cancels a run that its user stopped.

@@ -30,6 +30,7 @@ type seat struct {
 	began   time.Time
 	frozen  bool
 	stopped bool
+	entered bool
 	dropped error // why it takes no part any more
 }
 
@@ -206,16 +207,21 @@ func (s *seat) thaw(ctx context.Context) error {
 
 // stop ends the seat's program, frozen or not, and keeps how its trial ended.
 func (r *runner) stop(ctx context.Context, s *seat) error {
+	return errors.Join(r.halt(ctx, s), r.enter(s))
+}
+
+// halt ends the seat's program.
+func (r *runner) halt(ctx context.Context, s *seat) error {
 	if s.stopped {
 		return nil
 	}
 	s.stopped = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
 	defer cancel()
-	var errs []error
 	if s.slicer != nil {
 		_ = s.slicer.Close() // its program is ended next
 	}
+	var err error
 	if s.inst != nil {
 		if usage, err := s.inst.Usage(); err == nil {
 			s.result.Covariates["throttled_s"] = usage.ThrottledTime.Seconds()
@@ -224,20 +230,29 @@ func (r *runner) stop(ctx context.Context, s *seat) error {
 				s.result.Covariates["memory_peak_bytes"] = float64(usage.MemoryPeak)
 			}
 		}
-		errs = append(errs, s.inst.Stop(ctx))
+		err = s.inst.Stop(ctx)
 	}
 	s.result.Elapsed = r.lab.now().Sub(s.began)
 	if s.dropped != nil {
 		s.result.Error = firstLine(s.dropped.Error())
 	}
+	return err
+}
+
+// enter keeps how the trial of a seat that was stopped ended.
+func (r *runner) enter(s *seat) error {
+	if s.entered {
+		return nil
+	}
+	s.entered = true
 	switch {
 	case s.id != 0:
-		errs = append(errs, r.lab.Store.EndTrial(s.id, s.result))
+		return r.lab.Store.EndTrial(s.id, s.result)
 	case s.result.Error != "":
 		_, err := r.lab.Store.AddTrial(r.run.ID, s.result)
-		errs = append(errs, err)
+		return err
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // cannotSlice says that a group's load cannot be cut into slices: it is measured in

@@ -160,6 +160,13 @@ const leastSpan = 250 * time.Millisecond
 
 // keep ends a span: what disturbed it taints all of its strips, which go into the record.
 func (r *runner) keep(ctx context.Context, seats []*seat) error {
+	if err := r.endSpan(ctx, seats); err != nil {
+		return err
+	}
+	return r.write()
+}
+
+func (r *runner) endSpan(ctx context.Context, seats []*seat) error {
 	if r.strips.span.IsZero() {
 		return nil
 	}
@@ -173,10 +180,20 @@ func (r *runner) keep(ctx context.Context, seats []*seat) error {
 	for i := range measured {
 		measured[i].Slice.Steal, measured[i].Slice.Foreign, measured[i].Slice.Taint = beside.Steal, beside.Foreign, taint
 	}
-	if len(measured) == 0 {
+	r.strips.unwritten = append(r.strips.unwritten, measured...)
+	return nil
+}
+
+// write puts the slices of spans that have ended into the record.
+func (r *runner) write() error {
+	if len(r.strips.unwritten) == 0 {
 		return nil
 	}
-	return r.lab.Store.AddStrip(measured)
+	if err := r.lab.Store.AddStrip(r.strips.unwritten); err != nil {
+		return err
+	}
+	r.strips.unwritten = nil
+	return nil
 }
 
 // taintOfStrip gives the causes of taint in what happened on the host beside strips, for
