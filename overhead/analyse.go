@@ -183,7 +183,7 @@ func (l *layout) metricReport(m workload.Metric, opt Options) (MetricReport, []*
 			}
 			row.Percent, row.PercentLow, row.PercentHigh = percent(row.Ratio, m.Better)
 			comparisons = append(comparisons, &comparison{
-				row: row, metric: m, pairs: p, sd: p.logSD(), disturbed: disturbed, unjudged: l.unjudged && !p.exact(),
+				row: row, metric: m, pairs: p, sd: p.logSD(), disturbed: disturbed, unjudged: l.why(c.ID, p),
 			})
 		}
 		row.Blocks = l.points(m, c.ID)

@@ -281,7 +281,9 @@ func compareMetric(
 ) (ComparisonRow, judged) {
 	before, after := then.figures(m, c.ID, false), now.figures(m, c.ID, false)
 	change := func(before, after []figure, at float64) stats.Estimate {
-		if (pairs{metric: m, base: before, treatment: after}).exact() && positive(before) && positive(after) {
+		p := pairs{metric: m, base: before, treatment: after}
+		p.fewProcesses = slices.Contains(then.fewProcesses, c.ID) || slices.Contains(now.fewProcesses, c.ID)
+		if p.exact() && positive(before) && positive(after) {
 			return stats.ExactRatio(values(before), values(after), at)
 		}
 		if logarithmic(m) && positive(before) && positive(after) {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"tare/record"
 	"tare/stats"
 	"tare/workload"
 )
@@ -23,9 +24,10 @@ type comparison struct {
 	metric workload.Metric
 	pairs  pairs
 	sd     float64 // of the log ratios
-	// disturbed says that every block is tainted, so that nothing is decided; unjudged that
-	// the design bears no verdict on what varies.
-	disturbed, unjudged bool
+	// disturbed says that every block is tainted, so that nothing is decided; unjudged why
+	// the design bears no verdict on what varies, empty where it does.
+	disturbed bool
+	unjudged  string
 }
 
 // decidable tells whether there is anything to decide: without an interval, and
@@ -34,7 +36,7 @@ func (c *comparison) decidable() bool {
 	if c.pairs.rounds && len(c.pairs.blocks) < fewestBlocks {
 		return false // an interval of so few rounds is shown, and decides nothing
 	}
-	return !c.disturbed && !c.unjudged && (c.row.Ratio.Known() || c.row.Difference.Known())
+	return !c.disturbed && c.unjudged == "" && (c.row.Ratio.Known() || c.row.Difference.Known())
 }
 
 // rounded tells of equal values in all repetitions of a condition, enough for a verdict, of
@@ -104,8 +106,10 @@ func (f family) judge() {
 		switch {
 		case c.disturbed:
 			c.row.Needs = "a quieter host"
-		case c.unjudged:
-			c.row.Needs = "another design: see \"no verdict\""
+		case c.unjudged != "":
+			c.row.Needs = bearsVerdict(c.unjudged)
+		case c.row.Verdict == Inconclusive && c.pairs.withinProcesses():
+			c.row.Needs = "five runs of the program, counted by --block"
 		case c.row.Verdict == Inconclusive && c.rounded():
 			c.row.Needs = "values with more digits"
 		case c.row.Verdict == Inconclusive:
@@ -121,6 +125,17 @@ func (f family) judge() {
 			c.row.Needs, c.row.NeedsBlocks = needs(c.row.Ratio, c.sd, at, unit)
 		}
 	}
+}
+
+// bearsVerdict is the design that would, for a reason why one does not ([record.Import]).
+func bearsVerdict(why string) string {
+	switch why {
+	case record.NotInterleaved:
+		return "both measured in turn, several times"
+	case record.DependentRepetitions:
+		return "independent runs, counted by --block"
+	}
+	return "another design"
 }
 
 // at is a comparison at another level; the difference only where no ratio has an

@@ -141,15 +141,19 @@ func TestExactCounts(t *testing.T) {
 		"none after none":      {"allocs/op", same(0, 5), same(0, 5), "", overhead.Inconclusive, math.NaN(), ""},
 		"of four repetitions":  {"allocs/op", same(10, 4), same(11, 4), "", overhead.Inconclusive, 10, "at least 5 repetitions"},
 		"no whole number":      {"allocs/op", same(10.5, 5), same(11.5, 5), "", overhead.Inconclusive, 100 / 10.5, "more digits"},
+		"of one process":       {"allocs/op", same(10, 5), same(11, 6), "", overhead.Inconclusive, 10, "five runs of the program"},
 		"a time":               {"s", same(10, 5), same(11, 5), "", overhead.Inconclusive, 10, "more digits"},
 		"a time for each":      {"sec/op", same(10, 5), same(11, 5), "", overhead.Inconclusive, 10, "more digits"},
 		"megabytes":            {"MB", same(10, 5), same(11, 5), "", overhead.Inconclusive, 10, "more digits"},
 		"a count that varies":  {"faults", []float64{10, 10, 10, 10, 11}, []float64{20, 20, 20, 20, 21}, "", overhead.Worse, 98.1, ""},
-		"that, in two files":   {"faults", []float64{10, 10, 10, 10, 11}, []float64{20, 20, 20, 20, 21}, "not interleaved: so", overhead.Inconclusive, 98.1, "no verdict"},
+		"that, in two files":   {"faults", []float64{10, 10, 10, 10, 11}, []float64{20, 20, 20, 20, 21}, "not interleaved: so", overhead.Inconclusive, 98.1, "measured in turn"},
 		"one side that varies": {"faults", same(10, 5), []float64{20, 20, 20, 20, 21}, "", overhead.Worse, 102, ""},
 	} {
 		run := elsewhere(false, c.base, c.treatment)
 		run.Plan.Imported.Unjudged = c.unjudged
+		if what == "of one process" {
+			run.Plan.Imported.FewProcesses = []string{run.Conditions[1].ID}
+		}
 		for i := range run.Conditions {
 			run.Conditions[i].Metrics = []workload.Metric{{Name: "copy", Unit: c.unit, Better: workload.Lower, Primary: true}}
 		}

@@ -30,9 +30,11 @@ type layout struct {
 	pilot bool // its blocks are the pilot's, for want of others
 	// unpaired says that nothing pairs the conditions' figures of a block.
 	unpaired bool
-	// unjudged says that no verdict can rest on the figures ([record.Import]).
-	unjudged bool
-	imported bool // its trials were measured elsewhere
+	// unjudged says why no verdict can rest on a condition's figures, and fewProcesses which
+	// conditions show no exact count ([record.Import]).
+	unjudged     func(condition string) string
+	fewProcesses []string
+	imported     bool // its trials were measured elsewhere
 }
 
 // block is the last attempt at a block.
@@ -63,6 +65,15 @@ type measured struct {
 	histograms map[string]*hdrhistogram.Histogram
 }
 
+// why says why the design bears no verdict on a condition; empty where it does, and on what
+// is exact.
+func (l *layout) why(condition string, p pairs) string {
+	if l.unjudged == nil || p.exact() {
+		return ""
+	}
+	return l.unjudged(condition)
+}
+
 // layouts gives the workloads of a run, in its order, or the one that opt names.
 func layouts(run record.Run, opt Options) []*layout {
 	var all []*layout
@@ -83,7 +94,9 @@ func layouts(run record.Run, opt Options) []*layout {
 				unpaired: run.Plan.Unpaired(),
 				imported: run.Status == record.Imported,
 			}
-			l.unjudged = run.Plan.Imported != nil && run.Plan.Imported.Unjudged != ""
+			if is := run.Plan.Imported; is != nil {
+				l.unjudged, l.fewProcesses = is.Why, is.FewProcesses
+			}
 			byName[c.Workload] = l
 			all = append(all, l)
 		}

@@ -1,6 +1,8 @@
 package overhead
 
 import (
+	"slices"
+
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/stats"
@@ -14,6 +16,7 @@ type pairs struct {
 	blocks          []int // of the smaller sample where they are unpaired
 	base, treatment []figure
 	dropped         int // blocks in which one of the two is missing
+	fewProcesses    bool
 	unpaired        bool
 	// rounds tells that each element is a round; its log ratios are then by strips: the
 	// typical one, with the weights of the rounds, and that of totals. A quantile has none.
@@ -31,10 +34,10 @@ func (p *pairs) add(number int, base, treatment figure) {
 // pair gathers a condition's figures beside the baseline's. Tainted blocks
 // take part where all is set.
 func (l *layout) pair(metric workload.Metric, condition string, all bool) pairs {
-	p := pairs{metric: metric}
 	baseline := l.conditions[l.baseline].ID
+	p := pairs{metric: metric, fewProcesses: slices.Contains(l.fewProcesses, baseline) || slices.Contains(l.fewProcesses, condition)}
 	if l.unpaired {
-		return l.samples(metric, baseline, condition, all)
+		return l.samples(p, baseline, condition, all)
 	}
 	if l.rounds {
 		return l.pairRounds(metric, []place{{baseline, 0}, {baseline, 1}}, place{condition, 0}, all)
@@ -56,18 +59,18 @@ func (l *layout) pair(metric workload.Metric, condition string, all bool) pairs 
 }
 
 // samples gathers two conditions' figures that nothing pairs.
-func (l *layout) samples(metric workload.Metric, baseline, condition string, all bool) pairs {
-	p := pairs{metric: metric, unpaired: true}
+func (l *layout) samples(p pairs, baseline, condition string, all bool) pairs {
+	p.unpaired = true
 	var base, treatment []int
 	for i := range l.blocks {
 		b := &l.blocks[i]
 		if b.tainted && !all {
 			continue
 		}
-		if f, ok := b.figure(baseline, metric); ok {
+		if f, ok := b.figure(baseline, p.metric); ok {
 			p.base, base = append(p.base, f), append(base, b.number)
 		}
-		if f, ok := b.figure(condition, metric); ok {
+		if f, ok := b.figure(condition, p.metric); ok {
 			p.treatment, treatment = append(p.treatment, f), append(treatment, b.number)
 		}
 	}
@@ -120,9 +123,14 @@ func (p pairs) ratio(opt Options) stats.Estimate {
 }
 
 // exact tells that a metric counts, and that each repetition of a condition has the same
-// whole number. Equal times and rates are rounded ones, and none on both sides may be of
-// what is rare.
-func (p pairs) exact() bool {
+// whole number, in several processes. Equal times and rates are rounded ones, and none on
+// both sides may be of what is rare.
+func (p pairs) exact() bool { return p.equalCounts() && !p.fewProcesses }
+
+// withinProcesses tells of equal counts that may differ from process to process.
+func (p pairs) withinProcesses() bool { return p.equalCounts() && p.fewProcesses }
+
+func (p pairs) equalCounts() bool {
 	base, treatment := values(p.base), values(p.treatment)
 	return p.metric.Counted() && p.metric.Quantile == 0 && !p.byStrips() && stats.Exact(base, treatment) &&
 		base[0]+treatment[0] > 0

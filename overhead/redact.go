@@ -29,6 +29,13 @@ func Redact(run record.Run) record.Run {
 	if imported := run.Plan.Imported; imported != nil {
 		hidden := *imported
 		hidden.Order, hidden.Host, hidden.Unjudged = r.text(imported.Order), r.text(imported.Host), r.text(imported.Unjudged)
+		hidden.FewProcesses = r.texts(imported.FewProcesses)
+		if imported.UnjudgedOf != nil {
+			hidden.UnjudgedOf = map[string]string{}
+			for id, why := range imported.UnjudgedOf {
+				hidden.UnjudgedOf[r.text(id)] = why
+			}
+		}
 		hidden.Sources = slices.Clone(imported.Sources)
 		for i := range hidden.Sources {
 			hidden.Sources[i].Name = r.text(hidden.Sources[i].Name)

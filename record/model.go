@@ -7,6 +7,7 @@
 package record
 
 import (
+	"strings"
 	"time"
 
 	"tare/platform"
@@ -162,11 +163,36 @@ type Import struct {
 	// Unjudged says why no verdict can rest on figures that vary, as far as reading them
 	// shows, and what would mend it: "not interleaved: ..."; empty where one can.
 	Unjudged string `json:"unjudged,omitempty"`
+	// UnjudgedOf are the conditions, by ID, whose comparisons that is about, each with its
+	// reason: a word of Unjudged before a colon. Nil is all of them.
+	UnjudgedOf map[string]string `json:"unjudgedOf,omitempty"`
+	// FewProcesses are the conditions, by ID, whose repetitions may be of too few processes to
+	// show that a count is exact: it may be the same within one process alone.
+	FewProcesses []string `json:"fewProcesses,omitempty"`
 	// Order is the order in which conditions were measured, as reported: "one after
 	// the other"; empty where it is not.
 	Order string `json:"order,omitempty"`
 	// Host is the machine as reported; empty where it is not.
 	Host string `json:"host,omitempty"`
+}
+
+// Reasons why no verdict can rest on figures that vary.
+const (
+	NotInterleaved       = "not interleaved"
+	DependentRepetitions = "dependent repetitions"
+)
+
+// Why is the reason for which no verdict can rest on a condition's figures that vary; empty
+// where one can.
+func (i *Import) Why(condition string) string {
+	if i == nil || i.Unjudged == "" {
+		return ""
+	}
+	if i.UnjudgedOf != nil {
+		return i.UnjudgedOf[condition]
+	}
+	why, _, _ := strings.Cut(i.Unjudged, ":")
+	return why
 }
 
 // Source is a file that figures were read from.

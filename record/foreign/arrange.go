@@ -38,6 +38,8 @@ type arranged struct {
 	at      map[string]position // of the value of a metric in a block
 	samples map[string]int      // of that value, where it is a mean
 	files   map[string]bool
+	// processes are those that its values are known to come from.
+	processes map[string]bool
 }
 
 // arrange makes a run of observations: groups in the order in which they are first
@@ -63,7 +65,8 @@ func (t *told) arrange(ctx context.Context, all []observation) (record.Run, erro
 		return record.Run{}, err
 	}
 	run := a.run()
-	run.Plan.Imported = &record.Import{Unjudged: a.unjudged()}
+	run.Plan.Imported = &record.Import{FewProcesses: a.fewProcesses()}
+	run.Plan.Imported.Unjudged, run.Plan.Imported.UnjudgedOf = a.unjudged()
 	return run, nil
 }
 
@@ -236,13 +239,14 @@ func (a *arrangement) add(o *observation) error {
 	}
 	c.count[o.metric]++
 	c.files[o.at.file] = true
+	process := fmt.Sprint(o.process, " ", o.at.file)
 	block, samples := c.count[o.metric], 1
 	if a.Block != "" {
 		l, ok := o.of(a.Block)
 		if !ok {
 			return wanted("block", "%s has no level of %s", o.at, a.Block)
 		}
-		block = a.blocks[l]
+		block, process = a.blocks[l], l // each of which is a run of the program
 		key := o.metric + "\x00" + strconv.Itoa(block)
 		was, twice := c.at[key]
 		if twice && !a.Mean {
@@ -256,6 +260,7 @@ func (a *arrangement) add(o *observation) error {
 			samples = c.samples[key]
 		}
 	}
+	c.processes[process] = true
 	i, known := c.byBlock[block]
 	if !known {
 		if i = len(c.trials); i == mostRepetitions {
@@ -314,7 +319,7 @@ func (a *arrangement) condition(o *observation) (*arranged, error) {
 			Baseline: label == spaced(a.Baseline),
 		},
 		byBlock: map[int]int{}, count: map[string]int{}, at: map[string]position{},
-		samples: map[string]int{}, files: map[string]bool{},
+		samples: map[string]int{}, files: map[string]bool{}, processes: map[string]bool{},
 	}
 	for _, l := range o.factors {
 		if l.factor != a.Block {

@@ -93,6 +93,7 @@ func (t *told) unreadBenchfmt(file string, data []byte) {
 func (t *told) readBenchfmt(file string, r io.Reader, data []byte, host *record.Host) ([]observation, error) {
 	t.unreadBenchfmt(file, data)
 	reader := benchfmt.NewReader(r, file)
+	ends := endsOfProcesses(data)
 	var all observations
 	for reader.Scan() {
 		switch is := reader.Result().(type) {
@@ -111,10 +112,26 @@ func (t *told) readBenchfmt(file string, r io.Reader, data []byte, host *record.
 		return nil, malformed(position{file: file}, "%v", err)
 	}
 	for i := range all.all {
+		all.all[i].process, _ = slices.BinarySearch(ends, all.all[i].at.line)
 		better := reader.Units().GetBetter(all.all[i].unit)
 		all.all[i].higher, all.all[i].lower = better > 0, better < 0
 	}
 	return all.all, nil
+}
+
+// goEnd is what the Go tool, or a test binary, prints at the end of a process.
+var goEnd = regexp.MustCompile(`^(?:PASS$|FAIL$|ok  |FAIL\t)`)
+
+// endsOfProcesses are the lines at which the output of a process ends.
+func endsOfProcesses(data []byte) (ends []int) {
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		if goEnd.Match(bytes.TrimRight(line, "\r\n")) {
+			ends = append(ends, number)
+		}
+	}
+	return ends
 }
 
 // benchmark adds the values of one line.

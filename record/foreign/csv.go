@@ -111,7 +111,7 @@ func (tab *table) malformed(syntax *csv.ParseError, fields int) error {
 }
 
 // skipped counts the lines that begin with # among so many, which the reader passed over.
-// One that may as well be a row is refused.
+// One that has the form of the headings or of a row is refused.
 func (tab *table) skipped(data []byte, first, lines int) error {
 	for i := range lines {
 		line, rest, _ := bytes.Cut(data, []byte("\n"))
@@ -120,15 +120,55 @@ func (tab *table) skipped(data []byte, first, lines int) error {
 			continue
 		}
 		at, fields := position{tab.file, first + i}, strings.Split(strings.TrimSpace(string(line)), ",")
-		isNumber := func(f string) bool { return decimal.MatchString(strings.TrimSpace(f)) }
-		isRow := at.line < tab.headAt.line || slices.ContainsFunc(fields, isNumber)
-		if len(fields) > 1 && len(fields) == len(tab.head) && isRow {
+		form := tab.isRow
+		if at.line < tab.headAt.line {
+			form = tab.areHeadings
+		}
+		if len(fields) > 1 && len(fields) == len(tab.head) && form(fields) {
 			return malformed(at,
-				"begins with # and has as many fields as there are headings: remove it if it is a comment; else write its first field in quotes")
+				"begins with # and has the form of a row: write a space after the # if it is a comment; else write its first field in quotes")
 		}
 		tab.unread.add(comments, at, string(line))
 	}
 	return nil
+}
+
+// isRow tells that fields of a line that begins with # may be a row: no space follows the #,
+// and there is a number wherever a value belongs.
+func (tab *table) isRow(fields []string) bool {
+	if strings.HasPrefix(fields[0], "# ") {
+		return false
+	}
+	for i, f := range fields {
+		isValue := tab.columns == nil && tab.isValue(tab.head[i]) || tab.columns != nil && i > 0
+		if f = strings.TrimSpace(f); isValue && f != "" && !decimal.MatchString(f) {
+			return false
+		}
+	}
+	return true
+}
+
+// areHeadings tells that fields of a line that begins with # may be the headings.
+func (tab *table) areHeadings(fields []string) bool {
+	for i, f := range fields {
+		f = strings.TrimSpace(strings.TrimPrefix(f, "#"))
+		if tab.columns == nil && tab.isValue(f) {
+			return true
+		}
+		if tab.columns != nil && i > 0 {
+			_, ok := tab.columns.match(f)
+			return ok
+		}
+	}
+	return false
+}
+
+// isValue tells that a heading is of a column of values.
+func (t *told) isValue(heading string) bool {
+	if len(t.Values) == 0 {
+		return heading == "value"
+	}
+	return slices.Contains(t.Values, heading)
 }
 
 // readRows reads a table of which each row holds a value, or one of each of some

@@ -78,6 +78,7 @@ type observation struct {
 	factors       []level // in the order in which the format tells them
 	failed        string  // why it counts for nothing; empty where it counts
 	at            position
+	process       int // of those whose output its file holds, or of the repetition of a program
 }
 
 // position is where an observation was read.

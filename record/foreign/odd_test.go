@@ -3,7 +3,9 @@ package foreign_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -178,6 +180,7 @@ func TestOddFilesAreRefused(t *testing.T) {
 		"a number with its unit":    {rows, "storage,seconds\nbare,1.5s\n", []string{"results.csv:2", "1.5s"}},
 		"a row that begins with #":  {rows, "storage,seconds\nbare,1\n#1,2\n", []string{"results.csv:3", "begins with #"}},
 		"headings that begin so":    {rows, "#storage,seconds\nbare,1\nbind,2\n", []string{"results.csv:1", "begins with #"}},
+		"headings after a space":    {rows, "# storage,seconds\nbare,1\nbind,2\n", []string{"results.csv:1", "begins with #"}},
 		"a row too long":            {rows, "storage,seconds\nbare,1,2\n", []string{"results.csv:2", "3 fields, and 2 headings"}},
 		"a quote within a field":    {rows, "storage,seconds\nba\"re,1\n", []string{"results.csv:2", "doubled"}},
 		"Latin-1":                   {rows, "storage,seconds\nbare,1\nm\xfcll,2\n", []string{"results.csv:3", "0xfc", "UTF-8"}},
@@ -195,6 +198,17 @@ func TestOddFilesAreRefused(t *testing.T) {
 				t.Errorf("%s: %q is not in %q", what, want, err)
 			}
 		}
+	}
+}
+
+// A comment may have as many fields as there are headings, and numbers in them.
+func TestCommentsWithCommas(t *testing.T) {
+	run, err := text(rows, "# node 7, kernel 6.1\nstorage,seconds\n# warm, 2\nbare,1\n#see a, b\nbind,2\n# bind, 3\n#\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Trials) != 2 || !slices.Contains(run.Plan.Notes, `not read: 5 lines that begin with #, the first at results.csv:1: "# node 7, kernel 6.1"`) {
+		t.Errorf("%d trials, notes %q", len(run.Trials), run.Plan.Notes)
 	}
 }
 
@@ -253,6 +267,79 @@ func TestNotInterleaved(t *testing.T) {
 	}
 	if why, _ := unjudged(t, gobench, base); why != "" {
 		t.Errorf("of one condition: %q", why)
+	}
+}
+
+// Only the comparisons that use what was not interleaved, or depends, lose their verdict.
+func TestVerdictsOfOtherCellsStay(t *testing.T) {
+	const line = "Benchmark%s/at=%s 1 %d ns/op\n"
+	together := fmt.Sprintf(line, "X", "base", 1) + fmt.Sprintf(line, "X", "head", 2) + fmt.Sprintf(line, "Y", "base", 3)
+	why, run := unjudged(t, gobench, [2]string{"both.txt", together}, [2]string{"late.txt", fmt.Sprintf(line, "Y", "head", 4)})
+	if !strings.HasPrefix(why, "not interleaved (1 of 2 comparisons): base is in both.txt, and head in late.txt") {
+		t.Error(why)
+	}
+	for id, want := range map[string]string{"benchfmt[benchmark=X]@head": "", "benchfmt[benchmark=Y]@head": record.NotInterleaved} {
+		if got := run.Plan.Imported.Why(id); got != want {
+			t.Errorf("%s: %q, want %q", id, got, want)
+		}
+	}
+	var csv strings.Builder
+	csv.WriteString("storage,cell,seconds\n")
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 60 {
+		fmt.Fprintf(&csv, "bare,a,%v\nbind,a,%v\nbare,b,%v\nbind,b,%v\n", 1+random.Float64(), 1+random.Float64(), 1+random.Float64(), 1+float64(i)/60)
+	}
+	why, run = unjudged(t, rows, [2]string{"all.csv", csv.String()})
+	if !strings.HasPrefix(why, "dependent repetitions (1 of 2 comparisons): the 60 values of seconds of csv[cell=b]@bind") {
+		t.Error(why)
+	}
+	if a, b := run.Plan.Imported.Why("csv[cell=a]@bind"), run.Plan.Imported.Why("csv[cell=b]@bind"); a != "" || b != record.DependentRepetitions {
+		t.Errorf("a: %q, b: %q", a, b)
+	}
+}
+
+// The advice for files of their own keeps what the files' names tell already.
+func TestAdviceKeepsWhatNamesTell(t *testing.T) {
+	const line = "BenchmarkX 1 2 ns/op\n"
+	for _, c := range []struct{ pattern, block, dir, want string }{
+		{"{at}.txt", "", "", "into files such as 1-base.txt and 1-head.txt, and import them by --name '{block}-{at}.txt' --block block --paired"},
+		{"out/{at}.txt", "", "out/", "--name 'out/{block}-{at}.txt' --block block --paired"},
+		{"{run}-*/{at}.txt", "run", "1-x/", "--name '{run}-*/{at}.txt' --block run --paired"},
+	} {
+		opt := with(gobench, func(o *foreign.Options) { o.Name, o.Block = c.pattern, c.block })
+		why, _ := unjudged(t, opt, [2]string{c.dir + "base.txt", line}, [2]string{c.dir + "head.txt", line + "\n"})
+		if !strings.Contains(why, c.want) {
+			t.Errorf("%s: %q is not in %q", c.pattern, c.want, why)
+		}
+	}
+}
+
+// Counts are exact where several processes had them, as far as the files tell.
+func TestFewProcesses(t *testing.T) {
+	const line = "BenchmarkX/at=%s 1 7 allocs/op\n"
+	of := func(n int, after string) [2]string {
+		return [2]string{"all.txt", strings.Repeat(fmt.Sprintf(line+line, "base", "head")+after, n)}
+	}
+	both := []string{"benchfmt@base", "benchfmt@head"}
+	rowsOfRuns := "storage,run,seconds\n"
+	for run := range 5 {
+		rowsOfRuns += fmt.Sprintf("bare,%d,1\n", run)
+	}
+	for what, c := range map[string]struct {
+		opt  foreign.Options
+		file [2]string
+		want []string
+	}{
+		"one process":    {gobench, of(9, ""), both},
+		"four processes": {gobench, of(4, "PASS\nok  \tx\t0.1s\n"), both},
+		"five processes": {gobench, of(5, "PASS\n"), nil},
+		"unknown":        {with(rows, func(o *foreign.Options) { o.Ignore = []string{"run"} }), [2]string{"a.csv", rowsOfRuns}, []string{"csv@bare"}},
+		"counted runs":   {with(rows, func(o *foreign.Options) { o.Block = "run" }), [2]string{"a.csv", rowsOfRuns}, nil},
+		"hyperfine":      {hyperfine, [2]string{"a.json", `{"results":[{"command":"a","times":[1,2,3,4,5],"exit_codes":[0,0,0,0,0]}]}`}, nil},
+	} {
+		if _, run := unjudged(t, c.opt, c.file); !slices.Equal(run.Plan.Imported.FewProcesses, c.want) {
+			t.Errorf("%s: %q, want %q", what, run.Plan.Imported.FewProcesses, c.want)
+		}
 	}
 }
 

@@ -75,7 +75,7 @@ func cellTable(r overhead.Reading, g overhead.Group) report.Table {
 	for _, m := range g.Metrics { // what has no baseline beside it
 		for _, row := range m.Rows {
 			if !row.Baseline && !shown[row.Condition+"\x00"+m.Name] && row.Value.N > 0 {
-				add(m, row, row.Value.N, report.Absent(), report.Cell{}, report.Cell{})
+				add(m, row, row.Value.N, report.Absent(), report.Cell{}, report.Cell{Text: row.Needs})
 			}
 		}
 	}
