@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -207,6 +209,30 @@ func TestTheHostsLockIsRootsAlone(t *testing.T) {
 		if Measuring(lock) {
 			t.Error("it is seen to measure when it has ended")
 		}
+	}
+}
+
+// A holder in another PID namespace is seen, and its number is not taken for one of this.
+func TestTheHostsLockFromAnotherPIDNamespace(t *testing.T) {
+	const variable = "TARE_LAB_TEST_LOCK"
+	if path := os.Getenv(variable); path != "" {
+		_, err := takeHost(path)
+		fmt.Println(Measuring(path), err)
+		return
+	}
+	lock, err := takeHost(filepath.Join(t.TempDir(), "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	look := exec.Command("unshare", "-m", "-p", "-f", "--mount-proc", os.Args[0], "-test.run", t.Name())
+	look.Env = append(os.Environ(), variable+"="+lock.Name())
+	out, err := look.CombinedOutput()
+	if err != nil {
+		t.Skipf("unshare: %v: %s", err, out)
+	}
+	if want := fmt.Sprintf("true another tare is measuring on this host (process %d of another PID namespace)", os.Getpid()); !strings.Contains(string(out), want) {
+		t.Errorf("%q is not in %s", want, out)
 	}
 }
 

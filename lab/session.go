@@ -30,8 +30,12 @@ func (b *Busy) Error() string {
 }
 
 // Measuring says whether a tare is measuring on this host now, as far as the caller may
-// know. It takes no lock: what looks must not keep out what measures.
+// know. It takes no lock: what looks must not keep out what measures. /proc/locks does not show
+// holders in other PID namespaces: who may open the lock asks for it instead.
 func Measuring(lockPath string) bool {
+	if held, err := file.WriteLocked(lockPath, file.Range{}); err == nil && held {
+		return true
+	}
 	held, err := procfs.Host.FileLocks(lockPath)
 	return err == nil && len(held) > 0
 }
@@ -65,20 +69,34 @@ func OpenSession(ctx context.Context, lockPath, stateDir, name string) (*Session
 func takeHost(path string) (*os.File, error) {
 	lock, err := file.Lock(path)
 	if locked := new(file.Locked); errors.As(err, &locked) {
-		holder, err := os.ReadFile(path)
-		if err != nil || len(holder) == 0 {
-			holder = []byte("another process")
+		text, _ := os.ReadFile(path)
+		holder, namespace, _ := strings.Cut(strings.TrimSpace(string(text)), "\t")
+		switch {
+		case holder == "":
+			holder = "another process"
+		case namespace != "" && namespace != pidNamespace():
+			holder += " of another PID namespace" // as in a container
 		}
-		return nil, &Busy{strings.TrimSpace(string(holder))}
+		return nil, &Busy{holder}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("take the host's lock: %w", err)
 	}
-	// Whom the lock keeps out learns who has it; that this fails is no reason
-	// not to measure.
+	// Whom the lock keeps out learns who has it, and Measuring sees it; that this fails is no
+	// reason not to measure.
+	_ = file.LockRange(lock, file.Range{}, true)
 	_ = lock.Truncate(0)
-	_, _ = lock.WriteAt(fmt.Appendf(nil, "process %d\n", os.Getpid()), 0)
+	_, _ = lock.WriteAt(fmt.Appendf(nil, "process %d\t%s\n", os.Getpid(), pidNamespace()), 0)
 	return lock, nil
+}
+
+// pidNamespace names the PID namespace of this process; empty where it is not known.
+func pidNamespace() string {
+	own, err := procfs.Host.Process(os.Getpid()).Namespaces()
+	if err != nil {
+		return ""
+	}
+	return own["pid"]
 }
 
 // CleanHost is [Clean] of a state directory's ledgers while it holds the host's lock: what
