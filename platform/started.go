@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -36,9 +37,17 @@ func AwaitProgram(ctx context.Context, pid int, runtime string) error {
 // BeforeProgram reports whether the process is the runtime's, which will become
 // the program; one that has ended is not.
 func BeforeProgram(pid int, runtime string) bool {
-	exe, err := os.Readlink(procfs.Host.Process(pid).Path("exe"))
+	process := procfs.Host.Process(pid)
+	if stat, err := process.Stat(); err == nil && stage.MatchString(stat.Comm) {
+		return true
+	}
+	exe, err := os.Readlink(process.Path("exe"))
 	return err == nil && isRuntime(exe, runtime)
 }
+
+// stage is what a process of runc, or of a runtime made like it, calls itself until it becomes
+// the program: "runc:[2:INIT]". The runtime that was named may be a wrapper that executes it.
+var stage = regexp.MustCompile(`^\w+:\[[0-2]:[A-Z]+\]$`)
 
 // isRuntime tells by the link in /proc/PID/exe what runtimes run from: their
 // own file, a copy of it in memory (runc), or a mount of it that is no part of
