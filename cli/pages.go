@@ -219,11 +219,11 @@ func (f *pagesFlags) found(ctx context.Context, args []string) (all []container.
 		measured := len(all)
 		all = slices.DeleteFunc(all, pages.Measured)
 		if measured -= len(all); measured > 0 {
-			notes = append(notes, fmt.Sprintf("%d containers are left out: tare is measuring them", measured))
+			notes = append(notes, report.Counted(measured, "container")+" left out: tare is measuring there")
 		}
 		if err == nil && len(all) == 0 {
 			notes = append(notes, "name processes with --pid")
-			err = withCode(exitHost, errors.New("no container runs on this host: "+strings.Join(notes, "; ")))
+			err = withCode(exitHost, errors.New("no container was found on this host: "+strings.Join(notes, "; ")))
 		}
 		return all, notes, err
 	}

@@ -2,9 +2,12 @@ package container
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
+	"syscall"
+	"time"
 )
 
 // mostReply bounds an engine's reply, in bytes, as containerd's client does by itself.
@@ -19,11 +22,27 @@ const mostUsersReply = 256 << 10
 // dial connects to a socket so that no reply is longer than most bytes.
 func dial(socket string, most int64) func(ctx context.Context, _, _ string) (net.Conn, error) {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		conn, err := connect(ctx, socket)
 		if err != nil {
 			return nil, err
 		}
 		return &bounded{Conn: conn, most: most}, nil
+	}
+}
+
+// connect connects to a socket, and waits while as many others as its program lets wait are
+// before it: the kernel then answers at once that it should be tried again (unix(7)).
+func connect(ctx context.Context, socket string) (net.Conn, error) {
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"syscall"
 
@@ -38,7 +37,7 @@ func kubernetes(labels map[string]string) (name string, ok bool) {
 // reach tells whether somebody listens at the socket: nil where there is no
 // socket, since then there is no engine to ask.
 func (f *Finder) reach(ctx context.Context, engine Engine, socket string) (listens bool, note *Note) {
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	conn, err := connect(ctx, socket)
 	switch {
 	case err == nil:
 		return true, noteOf(engine, socket, conn.Close(), f)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -81,6 +82,7 @@ func RunTo(
 	stdout, stderr *terminal.Output,
 	code func(error) int,
 ) int {
+	log.SetOutput(io.Discard) // to which net/http prints what is odd about a server's answers
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = Version()
 	root.SetVersionTemplate(root.Name() + " {{.Version}}\n")
