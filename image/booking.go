@@ -105,7 +105,8 @@ func addBooking(ctx context.Context, b *build) error {
 	if err != nil {
 		return err
 	}
-	if err := b.compile(ctx, Supervise[1:], sources, programs.SuperviseFlags, programs.SuperviseSources...); err != nil {
+	err = b.compile(ctx, Supervise[1:], sources, programs.SuperviseFlags, programs.SuperviseSources...)
+	if err != nil {
 		return err
 	}
 	if sources, err = sourcesIn(programs.Booking); err != nil {

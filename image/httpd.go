@@ -28,7 +28,8 @@ var httpdRecipe = recipe{
 	},
 	add: addSite,
 	sources: func() ([]byte, error) {
-		return []byte(httpdConfiguration() + mimeTypes + HTTPDIndex + strconv.Itoa(HTTPDFiles) + " " + strconv.Itoa(HTTPDFileSize)), nil
+		files := strconv.Itoa(HTTPDFiles) + " " + strconv.Itoa(HTTPDFileSize)
+		return []byte(httpdConfiguration() + mimeTypes + HTTPDIndex + files), nil
 	},
 }
 

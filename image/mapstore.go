@@ -71,7 +71,8 @@ func addMapstore(ctx context.Context, b *build) error {
 	if err := b.compile(ctx, mapstoreProgram, sources, programs.MapstoreFlags, compiled...); err != nil {
 		return err
 	}
-	if _, err = b.chroot(ctx, b.root, nil, "/"+mapstoreProgram, "generate", "--data", strconv.Itoa(MapstoreData), MapstoreFile); err != nil {
+	generate := []string{"/" + mapstoreProgram, "generate", "--data", strconv.Itoa(MapstoreData), MapstoreFile}
+	if _, err = b.chroot(ctx, b.root, nil, generate...); err != nil {
 		return fmt.Errorf("make the store: %w", err)
 	}
 	return os.Chmod(filepath.Join(b.root, MapstoreFile), 0o644) // the umask took its share

@@ -98,7 +98,8 @@ func addMPI(ctx context.Context, b *build) error {
 		name    func(library string) string
 		sources []string
 	}{{MPISearchProgram, programs.MPISearchSources}, {MPIPrimesProgram, programs.MPIPrimesSources}} {
-		if err := b.compileOpenMPI(ctx, p.name(LibraryOpenMPI)[1:], sources, programs.MPIFlags, p.sources...); err != nil {
+		err := b.compileOpenMPI(ctx, p.name(LibraryOpenMPI)[1:], sources, programs.MPIFlags, p.sources...)
+		if err != nil {
 			return err
 		}
 		if err := b.compileMPI(ctx, p.name(LibraryMPICH)[1:], sources, programs.MPIFlags, p.sources...); err != nil {

@@ -144,7 +144,8 @@ func addStatic(ctx context.Context, b *build) error {
 	if err != nil {
 		return err
 	}
-	if err := b.compile(ctx, strings.TrimPrefix(StaticCompiled, "/"), map[string][]byte{"vcl.c": written}, staticFlags, "vcl.c"); err != nil {
+	sources := map[string][]byte{"vcl.c": written}
+	if err := b.compile(ctx, strings.TrimPrefix(StaticCompiled, "/"), sources, staticFlags, "vcl.c"); err != nil {
 		return err
 	}
 	if _, err := b.chroot(ctx, b.root, nil, StaticProgram, "-C", "-f", StaticRules, "-p", "cc_command="+StaticCompiler); err != nil {

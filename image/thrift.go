@@ -114,7 +114,9 @@ func readTree(tree fs.FS) (map[string][]byte, error) {
 }
 
 func addThrift(ctx context.Context, b *build) error {
-	if err := b.compile(ctx, strings.TrimPrefix(MatrixProgram, "/"), map[string][]byte{"matrix.c": programs.Matrix}, programs.MatrixFlags, "matrix.c"); err != nil {
+	sources := map[string][]byte{"matrix.c": programs.Matrix}
+	err := b.compile(ctx, strings.TrimPrefix(MatrixProgram, "/"), sources, programs.MatrixFlags, "matrix.c")
+	if err != nil {
 		return err
 	}
 	if err := b.addThriftServer(ctx); err != nil {

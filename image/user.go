@@ -99,7 +99,8 @@ func userAmong(user string, passwd, groups []account) (u User, err error) {
 	}
 	// Runtimes look for the home by the id alone.
 	u.Home = "/"
-	if home := slices.IndexFunc(passwd, func(a account) bool { return a.id == u.UID }); home >= 0 && passwd[home].home != "" {
+	home := slices.IndexFunc(passwd, func(a account) bool { return a.id == u.UID })
+	if home >= 0 && passwd[home].home != "" {
 		u.Home = passwd[home].home
 	}
 	return u, nil

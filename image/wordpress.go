@@ -233,7 +233,8 @@ func addWordPress(ctx context.Context, b *build) error {
 	if err != nil {
 		return err
 	}
-	if err := b.compile(ctx, Supervise[1:], sources, programs.SuperviseFlags, programs.SuperviseSources...); err != nil {
+	err = b.compile(ctx, Supervise[1:], sources, programs.SuperviseFlags, programs.SuperviseSources...)
+	if err != nil {
 		return err
 	}
 	files := wordpressFiles()

@@ -142,7 +142,8 @@ func (r *runner) executeStrip(ctx context.Context, g Group, round, strip int, dr
 		c := e.condition
 		e.result.Taint = taint
 		for i := range e.result.Slices {
-			e.result.Slices[i].Steal, e.result.Slices[i].Foreign, e.result.Slices[i].Taint = beside.Steal, beside.Foreign, taint
+			slice := &e.result.Slices[i]
+			slice.Steal, slice.Foreign, slice.Taint = beside.Steal, beside.Foreign, taint
 		}
 		if beside.Elapsed > 0 {
 			e.result.Covariates["tare_cpu_share"] = beside.Self.Seconds() / beside.Elapsed.Seconds()

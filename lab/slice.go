@@ -58,7 +58,8 @@ func (r *runner) slice(ctx context.Context, s *seat, w stretch, seed uint64) ([]
 		return nil, err
 	}
 	if w.settle > 0 && !w.drive.Whole {
-		if _, err := r.load(ctx, s, w.drive, workload.Stretch{Duration: w.settle, Rate: w.rate, Seed: seed ^ 1}); err != nil {
+		settle := workload.Stretch{Duration: w.settle, Rate: w.rate, Seed: seed ^ 1}
+		if _, err := r.load(ctx, s, w.drive, settle); err != nil {
 			return nil, err
 		}
 	}
@@ -178,7 +179,8 @@ func (r *runner) endSpan(ctx context.Context, seats []*seat) error {
 	measured := r.strips.measured
 	r.strips.span, r.strips.measured = time.Time{}, nil
 	for i := range measured {
-		measured[i].Slice.Steal, measured[i].Slice.Foreign, measured[i].Slice.Taint = beside.Steal, beside.Foreign, taint
+		slice := &measured[i].Slice
+		slice.Steal, slice.Foreign, slice.Taint = beside.Steal, beside.Foreign, taint
 	}
 	r.strips.unwritten = append(r.strips.unwritten, measured...)
 	return nil

@@ -140,7 +140,8 @@ func inOurCgroup(text string) bool {
 			continue
 		}
 		top, _, _ := strings.Cut(strings.TrimPrefix(parts[2], "/"), "/")
-		if own := strings.TrimPrefix(platform.CgroupParent, "/"); top == own || strings.HasPrefix(top, own+"-") || top == own+".slice" {
+		own := strings.TrimPrefix(platform.CgroupParent, "/")
+		if top == own || strings.HasPrefix(top, own+"-") || top == own+".slice" {
 			return true
 		}
 	}

@@ -179,12 +179,15 @@ func (s *Setting) Set(key, value string) error {
 		}
 		s.Memory = v
 	case "storage":
-		if err := oneOf(string(StorageLayer), string(StorageBind), string(StorageVolume), string(StorageTmpfs)); err != nil {
+		err := oneOf(string(StorageLayer), string(StorageBind), string(StorageVolume), string(StorageTmpfs))
+		if err != nil {
 			return err
 		}
 		s.Storage = Storage(value)
 	case "network":
-		if err := oneOf(string(NetworkHost), string(NetworkNone), string(NetworkBridge), string(NetworkProxy), string(NetworkNAT)); err != nil {
+		err := oneOf(
+			string(NetworkHost), string(NetworkNone), string(NetworkBridge), string(NetworkProxy), string(NetworkNAT))
+		if err != nil {
 			return err
 		}
 		s.Network = Network(value)

@@ -186,7 +186,8 @@ func explain(path string, doing string, err error) error {
 			break
 		}
 		f.Close()
-		if cause := tryWriting(filepath.Dir(path)); errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT) {
+		cause := tryWriting(filepath.Dir(path))
+		if errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT) {
 			return &DiskFull{Path: path, Err: err}
 		} else if cause != nil {
 			return &NotAllowed{Path: path, What: "written", Err: cause}

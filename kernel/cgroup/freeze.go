@@ -181,7 +181,8 @@ func (p Place) awaitFrozen(ctx context.Context) error {
 			return fmt.Errorf("some of its processes run still: %w", context.Cause(ctx))
 		}
 		timeout := unix.NsecToTimespec(int64(wait))
-		if _, err := unix.Ppoll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, &timeout, nil); err != nil && !errors.Is(err, unix.EINTR) {
+		_, err = unix.Ppoll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, &timeout, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			return fmt.Errorf("waiting for %s: %w", file, err)
 		}
 	}

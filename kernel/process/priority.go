@@ -21,7 +21,8 @@ func Punctual() (restore func() error, err error) {
 		}
 		return nil
 	}
-	if err := set(unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}); err != nil {
+	first := unix.SchedAttr{Policy: unix.SCHED_FIFO, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+	if err := set(first); err != nil {
 		return nil, err
 	}
 	return func() error { return set(unix.SchedAttr{Policy: unix.SCHED_NORMAL}) }, nil

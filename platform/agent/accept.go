@@ -229,7 +229,8 @@ func (d *door) next(ctx context.Context) (net.Conn, error) {
 func passes(err error) bool {
 	for _, passing := range []syscall.Errno{
 		syscall.ECONNABORTED, syscall.EINTR, syscall.EAGAIN, syscall.EPERM, syscall.EPROTO,
-		syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.ENONET, syscall.ENOPROTOOPT, syscall.ETIMEDOUT,
+		syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
+		syscall.ENONET, syscall.ENOPROTOOPT, syscall.ETIMEDOUT,
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
 	} {
 		if errors.Is(err, passing) {

@@ -197,7 +197,10 @@ func departure(err error, greeted bool) error {
 	if timeout := net.Error(nil); !greeted && errors.As(err, &timeout) && timeout.Timeout() {
 		return errUnmet
 	}
-	for _, ordinary := range []error{io.EOF, io.ErrClosedPipe, net.ErrClosed, http.ErrServerClosed, yamux.ErrSessionShutdown, syscall.ECONNRESET, syscall.EPIPE, syscall.EIO} {
+	for _, ordinary := range []error{
+		io.EOF, io.ErrClosedPipe, net.ErrClosed, http.ErrServerClosed, yamux.ErrSessionShutdown,
+		syscall.ECONNRESET, syscall.EPIPE, syscall.EIO,
+	} {
 		if errors.Is(err, ordinary) {
 			return nil
 		}

@@ -40,8 +40,9 @@ const mostInstances = 10_000
 func (v *visit) handler() http.Handler {
 	routes := http.NewServeMux()
 	routes.HandleFunc("POST /v1/hello", v.hello)
+	clock := func(context.Context, nothing) (clockReading, error) { return clockReading{time.Now().UnixNano()}, nil }
 	for name, call := range map[string]http.HandlerFunc{
-		"clock":     answer(func(context.Context, nothing) (clockReading, error) { return clockReading{time.Now().UnixNano()}, nil }),
+		"clock":     answer(clock),
 		"power-off": answer(v.powerOff),
 
 		"describe":  answer(v.describe),

@@ -159,7 +159,8 @@ func (m *Maker) Make(ctx context.Context, spec platform.BoxSpec) (_ platform.Box
 	if err := b.takeCluster(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.things.Take(ctx, held.CgroupEntry(Entered, b.group), b.lay, func(ctx context.Context) error { return held.EndGroup(ctx, b.group) }); err != nil {
+	end := func(ctx context.Context) error { return held.EndGroup(ctx, b.group) }
+	if err := b.things.Take(ctx, held.CgroupEntry(Entered, b.group), b.lay, end); err != nil {
 		return nil, err
 	}
 	if err := b.takeExtension(ctx, m); err != nil {

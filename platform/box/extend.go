@@ -64,7 +64,8 @@ func findProgram(name string, self func() (string, error)) (string, error) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return filepath.Join(dir, name), nil
 		}
 	}

@@ -123,7 +123,8 @@ func astray(g cgroup.Group) (int, error) {
 			continue
 		}
 		// It may have begun, or ended, between the two.
-		if now, _, err := (cgroup.Layout{Hierarchies: []cgroup.Hierarchy{two.Places[0].Hierarchy}}).Of(pid); err == nil && len(now.Places) > 0 && !within(now.Places[0].Path, two.Places[0].Path) {
+		now, _, err := (cgroup.Layout{Hierarchies: []cgroup.Hierarchy{two.Places[0].Hierarchy}}).Of(pid)
+		if err == nil && len(now.Places) > 0 && !within(now.Places[0].Path, two.Places[0].Path) {
 			return pid, nil
 		}
 	}

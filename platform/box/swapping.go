@@ -86,7 +86,8 @@ func (b *madeBox) takeSwap(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.take(ctx, kindArea, b.area.path, map[string]string{attrSize: strconv.FormatInt(b.area.size, 10), attrBox: b.spec.Name},
+	attributes := map[string]string{attrSize: strconv.FormatInt(b.area.size, 10), attrBox: b.spec.Name}
+	if err := b.take(ctx, kindArea, b.area.path, attributes,
 		func() error { return b.turnOn(ctx, priority) },
 		func(ctx context.Context) error { return turnOff(ctx, b.ground, b.area.path, b.group) }); err != nil {
 		return err

@@ -49,7 +49,8 @@ func OthersKeptOut(t testing.TB, state string) int {
 	}
 	var paths []string
 	err := filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
-		if inside, err := filepath.Rel(state, path); err == nil && d != nil && strings.Contains(inside, "/") && !onTheWay(d) {
+		inside, err := filepath.Rel(state, path)
+		if err == nil && d != nil && strings.Contains(inside, "/") && !onTheWay(d) {
 			if d.IsDir() {
 				path += "/." // to be entered, not only seen
 			}

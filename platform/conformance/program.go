@@ -165,7 +165,9 @@ func testProcesses(t *testing.T, s suite) {
 
 // testNetwork fetches a page from a server behind each kind of network.
 func testNetwork(t *testing.T, s suite) {
-	for _, network := range []platform.Network{platform.NetworkHost, platform.NetworkBridge, platform.NetworkProxy, platform.NetworkNAT} {
+	for _, network := range []platform.Network{
+		platform.NetworkHost, platform.NetworkBridge, platform.NetworkProxy, platform.NetworkNAT,
+	} {
 		t.Run(string(network), func(t *testing.T) {
 			st := s.set(t)
 			setting := platform.Setting{Network: network}
@@ -253,7 +255,9 @@ func fetch(st *stage, address string) string {
 // testData: data directories start with what the image has there and nothing
 // else, can be written, and are fresh each time.
 func testData(t *testing.T, s suite) {
-	for _, storage := range []platform.Storage{"", platform.StorageLayer, platform.StorageBind, platform.StorageVolume, platform.StorageTmpfs} {
+	for _, storage := range []platform.Storage{
+		"", platform.StorageLayer, platform.StorageBind, platform.StorageVolume, platform.StorageTmpfs,
+	} {
 		t.Run("storage="+string(storage), func(t *testing.T) {
 			st := s.set(t)
 			setting := platform.Setting{Storage: storage}

@@ -98,8 +98,9 @@ func New(o Options) *Platform { return newPlatform(Name, o) }
 
 func newPlatform(name string, o Options) *Platform {
 	p := &Platform{
-		name:     name,
-		stateDir: filepath.Join(o.StateDir, strings.ReplaceAll(name, ":", "-")), // for each engine its own: they run as different users
+		name: name,
+		// For each engine its own: they run as different users.
+		stateDir: filepath.Join(o.StateDir, strings.ReplaceAll(name, ":", "-")),
 		ledger:   o.Ledger,
 		images:   map[string]func(){},
 		live:     map[*instance]struct{}{},

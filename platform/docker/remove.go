@@ -75,7 +75,8 @@ func (p *Platform) removeContainer(ctx context.Context, name, mark string) error
 	err := inspect()
 	// A tare that was killed may have asked for it a moment ago: the engine goes
 	// on making it, and it appears after we have looked.
-	for until := time.Now().Add(stillBeingMade); gone(err) && !p.entered(name) && time.Now().Before(until); err = inspect() {
+	until := time.Now().Add(stillBeingMade)
+	for ; gone(err) && !p.entered(name) && time.Now().Before(until); err = inspect() {
 		select {
 		case <-time.After(stillBeingMade / 20):
 		case <-ctx.Done():
@@ -188,7 +189,8 @@ func (p *Platform) removeImage(ctx context.Context, reference string) error {
 	}
 	err := remove()
 	// As with containers: one that was being loaded appears when it is unpacked.
-	for until := time.Now().Add(stillBeingLoaded); gone(err) && !p.entered(reference) && time.Now().Before(until); err = remove() {
+	until := time.Now().Add(stillBeingLoaded)
+	for ; gone(err) && !p.entered(reference) && time.Now().Before(until); err = remove() {
 		select {
 		case <-time.After(stillBeingLoaded / 20):
 		case <-ctx.Done():

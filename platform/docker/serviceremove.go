@@ -83,7 +83,8 @@ func (p *Platform) ourService(ctx context.Context, name, mark string) (id string
 	}
 	err = inspect()
 	// As with containers: one that a killed tare had just asked for appears later.
-	for until := time.Now().Add(stillBeingMade); gone(err) && !p.entered(name) && time.Now().Before(until); err = inspect() {
+	until := time.Now().Add(stillBeingMade)
+	for ; gone(err) && !p.entered(name) && time.Now().Before(until); err = inspect() {
 		select {
 		case <-time.After(stillBeingMade / 20):
 		case <-ctx.Done():

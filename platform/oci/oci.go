@@ -220,7 +220,9 @@ func (p *oci) Create(ctx context.Context, spec platform.Spec) (_ platform.Create
 			err = errors.Join(err, l.clear(context.WithoutCancel(ctx)))
 		}
 	}()
-	for _, step := range []func(context.Context) error{l.layFiles, l.makeGroup, l.makeNetwork, l.layBundle, l.readyRuntime} {
+	for _, step := range []func(context.Context) error{
+		l.layFiles, l.makeGroup, l.makeNetwork, l.layBundle, l.readyRuntime,
+	} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

@@ -9,10 +9,10 @@
 //
 // Without a size in the path the setting sizes the machine: cpus=N gives it the next
 // whole number of CPUs, cpuset-cpus=LIST as many as the list has, each one's thread kept
-// on one of the list; both, where the list is longer, N roaming over the list; memory is the machine's where the inner platform has no such
-// limit, and else the inner platform's, beside a reserve for the guest's kernel. With a
-// size in the path (vm:kvm+cpus=4+memory=2g/oci) the machine is that, and the setting is
-// the inner platform's alone.
+// on one of the list; both, where the list is longer, N roaming over the list; memory is the
+// machine's where the inner platform has no such limit, and else the inner platform's, beside a
+// reserve for the guest's kernel. With a size in the path (vm:kvm+cpus=4+memory=2g/oci) the
+// machine is that, and the setting is the inner platform's alone.
 //
 // # Life of a machine
 //

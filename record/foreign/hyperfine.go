@@ -68,7 +68,10 @@ func (t *told) readHyperfine(file string, data []byte) ([]observation, error) {
 			if seconds == nil || *seconds < 0 {
 				return nil, malformed(at, "%s: time %d is not a time: measure it again", what, j+1)
 			}
-			o := observation{metric: "time", value: *seconds, unit: "s", lower: true, at: at, factors: slices.Clone(factors), process: j}
+			o := observation{
+				metric: "time", value: *seconds, unit: "s", lower: true,
+				at: at, factors: slices.Clone(factors), process: j,
+			}
 			if r.ExitCodes != nil {
 				o.failed = failed(r.ExitCodes[j])
 			}

@@ -174,10 +174,13 @@ func (r Rounds) add(run *record.Run, conditions []Effect, round int, random *ran
 				}
 				window := slice - slice/20
 				worked := rate * slice.Seconds()
-				one := record.Slice{Strip: number, Position: position, Previous: previous, Part: part, Started: in.trial.Started.Add(time.Duration(number) * time.Second / 10),
-					Window: window, Amount: rate * window.Seconds(), Worked: worked, Taint: taint,
-					CPU:  microseconds(worked * getCPU * orOne(in.effect.CPU) * math.Exp(-shared/2-in.launch/2+r.Noise/2*random.NormFloat64())),
-					Load: microseconds(worked * loadCPU * orOne(in.effect.Load) * math.Exp(r.Noise/2*random.NormFloat64()))}
+				noisy := func(log float64) float64 { return math.Exp(log + r.Noise/2*random.NormFloat64()) }
+				one := record.Slice{
+					Strip: number, Position: position, Previous: previous, Part: part,
+					Started: in.trial.Started.Add(time.Duration(number) * time.Second / 10),
+					Window:  window, Amount: rate * window.Seconds(), Worked: worked, Taint: taint,
+					CPU:  microseconds(worked * getCPU * orOne(in.effect.CPU) * noisy(-shared/2-in.launch/2)),
+					Load: microseconds(worked * loadCPU * orOne(in.effect.Load) * noisy(0))}
 				if part == halfPart {
 					one.Histogram = latencies(random, 80/orOne(in.effect.Rate))
 				}
@@ -187,7 +190,9 @@ func (r Rounds) add(run *record.Run, conditions []Effect, round int, random *ran
 		}
 	}
 	if round%5 == 0 {
-		for i, control := range []string{record.ControlAlone, record.ControlAlone, record.ControlLong, record.ControlLong} {
+		for i, control := range []string{
+			record.ControlAlone, record.ControlAlone, record.ControlLong, record.ControlLong,
+		} {
 			rate := getRate * math.Exp(all[1].launch+r.Noise*random.NormFloat64())
 			all[1].trial.Slices = append(
 				all[1].trial.Slices,
