@@ -32,7 +32,7 @@ var s2 = []Claim{
 		Says:      "Ranks that communicate more than they compute lose most in containers on bare metal, less in containers inside a VM, and least in a VM alone, which is on a par with bare metal from 8 cores on; the gap shrinks with more cores while its ratio stays.",
 		Published: []Figure{exactly("cores from which VM is as BM", 8, "")},
 		Remark:    "Times are in a picture, for 2 to 64 cores.",
-		HowJudged: "Run time over bare metal's by size of whole CPUs. Confirmed where at every one CN and VMCN lie above VM, intervals apart, and VM is within 5 % of bare metal from 8 cores on; refuted where CN lies wholly below VM at most sizes. Inconclusive on hosts of fewer than 8 cores, or without a VM with hardware support.",
+		HowJudged: "Run time over bare metal's by size of whole CPUs. Confirmed where at every one VMCN lies above VM and CN above VMCN, intervals apart, and VM is within 5 % of bare metal from 8 cores on; refuted where CN lies wholly below VM, or below VMCN, at most sizes. Inconclusive on hosts of fewer than 8 cores, or without a VM with hardware support.",
 		Limits:    []Figure{exactly("on a par", 5, "%"), atLeast("cores", 8, "")},
 	},
 	{
@@ -42,7 +42,7 @@ var s2 = []Claim{
 		Published:     []Figure{exactly("vanilla CN over BM, 2 cores", 2, "times")},
 		Remark:        "1,000 requests at once; other ratios are in a picture.",
 		Inconsistency: "With vanilla containers at 2 times bare metal and 2.4 times the VM (S2.5), the VM on 2 cores would be faster than bare metal, which the rest of the text denies.",
-		HowJudged:     "Mean response time over bare metal's of the same size, paired within blocks. Confirmed where on the smallest size vanilla CN is the highest and pinned CN the lowest of all, intervals apart, and vanilla CN's ratio falls with size; refuted where vanilla CN is wholly below 1.2 times bare metal on 2 cores of more that a quota may move among, or pinned CN not the lowest. Without a VM with hardware support only the containers' part is judged, and the verdict is qualified.",
+		HowJudged:     "Mean response time over bare metal's of the same size, paired within blocks. Confirmed where on the smallest size vanilla CN is the highest and pinned CN the lowest of all, intervals apart, vanilla CN's ratio falls with size, and at every size VMCN lies wholly below VM and pinned VM wholly below vanilla VM; refuted where vanilla CN is wholly below 1.2 times bare metal on 2 cores of more that a quota may move among, or pinned CN not the lowest. Qualified where only the containers are as claimed: the cost does not fall, the machines' part does not hold, or no VM with hardware support ran.",
 		Limits:        []Figure{atLeast("vanilla CN over BM, 2 cores", 1.2, "times")},
 	},
 	{
@@ -52,8 +52,11 @@ var s2 = []Claim{
 		Published:     []Figure{atLeast("vanilla CN over BM", 3.5, "times"), exactly("cores up to which pinned beats BM", 16, ""), exactly("cores from which pinning does nothing", 32, "")},
 		Remark:        "100 threads send 1,000 operations within a second, one in four a write; ratios are in a picture.",
 		Inconsistency: "The 2-core machine thrashed and was left out, yet S2.5 gives a ratio for it.",
-		HowJudged:     "Mean response time over bare metal's of the same size, paired within blocks. Confirmed where at up to 16 cores pinned CN lies wholly below bare metal and vanilla CN wholly at 3.5 times or above on the smallest size; refuted where pinned CN lies wholly above bare metal or vanilla CN wholly below 1.2 times it. Qualified where only part of the sizes can be run.",
-		Limits:        []Figure{atLeast("vanilla CN over BM", 3.5, "times"), atLeast("vanilla CN over BM, at the least", 1.2, "times"), exactly("cores", 16, "")},
+		HowJudged:     "Mean response time over bare metal's of the same size, paired within blocks. Confirmed where vanilla CN lies wholly above 3.5 times on the smallest size; at up to 16 cores pinned CN, VM and VMCN lie wholly below bare metal, and pinned CN below the others, intervals apart; and from 32 cores pinning is equivalent to none within 5 % on each platform, and VM and VMCN lie wholly above bare metal. Refuted where pinned CN lies wholly above bare metal at up to 16 cores, or vanilla CN wholly below 1.2 times it. Qualified where only the containers of up to 16 cores are as claimed: sizes or virtual machines were not measured, or differ.",
+		Limits: []Figure{
+			atLeast("vanilla CN over BM", 3.5, "times"), atLeast("vanilla CN over BM, at the least", 1.2, "times"), exactly("cores", 16, ""),
+			exactly("cores from which pinning does nothing", 32, ""), exactly("pinning does nothing", 5, "%"),
+		},
 	},
 	{
 		ID: "S2.5", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--cpus", "0.5,1,1.5,2"},
@@ -61,8 +64,8 @@ var s2 = []Claim{
 		Says:          "What a platform costs has two parts: one of its type, whose ratio is the same at all sizes and which pinning does not touch, and one of its size, which only vanilla containers have, which shrinks as they get more cores, and which pinning removes.",
 		Published:     []Figure{exactly("vanilla CN over VM, WordPress, 2 cores", 2.4, "times"), exactly("vanilla CN over VM, Cassandra, 2 cores", 3.7, "times")},
 		Inconsistency: "3.7 times is given for Cassandra on 2 cores, a size at which its results were left out (S2.4); and 2.4 times for WordPress does not go with its 2 times bare metal (S2.3).",
-		HowJudged:     "The ratios of each workload over sizes, fitted with and without a term for size, of which each unit is a cost that grows as the share of the host shrinks; four sizes at the least. Confirmed where the term's interval holds 0 for VM and pinned CN and lies wholly above 0 for vanilla CN, in every workload of the run; refuted where what size costs the smallest vanilla CN is wholly less than 2 % in every workload (an interval that merely holds 0 may be a wide one), or pinned CN has the term in every; qualified where vanilla CN has it and the others, or other workloads of the run, were not measured at four sizes; what would refute is inconclusive there. Those that were fitted are named.",
-		Limits:        []Figure{exactly("no effect of size", 2, "%")},
+		HowJudged:     "The ratios of each workload over sizes, fitted with and without a term for size, of which each unit is a cost that grows as the share of the host shrinks; four sizes at the least. What size costs the smallest of a platform decides. Confirmed where that is equivalent to nothing within 5 % for VM and pinned CN, and wholly more than 2 % for vanilla CN, in every workload of the run: that an interval merely holds 0 is no evidence, for it may be a wide one. Refuted where it is wholly less than 2 % for vanilla CN in every workload, or wholly more than 5 % for pinned CN in every; qualified where vanilla CN has it and the others, or other workloads of the run, were not measured at four sizes; what would refute is inconclusive there. Those that were fitted are named.",
+		Limits:        []Figure{exactly("no effect of size", 2, "%"), exactly("constant over sizes", 5, "%")},
 	},
 	{
 		ID: "S2.6", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--host-cpus", "1,2", "--disruptive"},
@@ -92,7 +95,7 @@ var s2 = []Claim{
 		Says:      "The same work costs a container more, against bare metal, when it is cut into many processes that run side by side.",
 		Published: []Figure{exactly("one process, clip", 30, "s"), exactly("thirty processes, clip of each", 1, "s")},
 		Remark:    "Times are in a picture; on 16 cores.",
-		HowJudged: "Overhead over bare metal of thirty clips at once against that of one clip of their length, paired within blocks. Confirmed where the overhead of the many exceeds that of the one by more than 2 points, wholly; refuted where the difference lies wholly below 2 points.",
+		HowJudged: "Overhead over bare metal of thirty clips at once against that of one clip of their length, paired within blocks. Confirmed where the overhead of the many lies wholly above nothing and exceeds that of the one by more than 2 points, wholly; refuted where the difference lies wholly below 2 points. Inconclusive where the container has all CPUs of the host, of which S2 gave it 16 of 112: there a quota leaves nothing to move among.",
 		Limits:    []Figure{exactly("smallest effect", 2, "points")},
 	},
 	{

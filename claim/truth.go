@@ -41,6 +41,12 @@ func Inside(e stats.Estimate, low, high float64) Truth {
 	return decided(e.Interval.Low > low && e.Interval.High < high, e.Interval.High < low || e.Interval.Low > high, e)
 }
 
+// Equivalent is True where the whole interval of a ratio lies within a margin of 1 (0.02 is 2 %),
+// False where it lies wholly beyond. That it merely holds 1 does not make it so.
+func Equivalent(ratio stats.Estimate, margin float64) Truth {
+	return Inside(ratio, 1/(1+margin), 1+margin)
+}
+
 // decided is Open where neither is so, or an estimate is not known.
 func decided(holds, fails bool, of ...stats.Estimate) Truth {
 	for _, e := range of {

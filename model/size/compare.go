@@ -21,15 +21,6 @@ type Comparison struct {
 	Slope stats.Estimate
 }
 
-// None tells whether the interval of the size term holds 0.
-func (c Comparison) None() bool {
-	return c.Slope.Known() && c.Slope.Interval.Low <= 0 && 0 <= c.Slope.Interval.High
-}
-
-// Shrinks tells whether the overhead wholly shrinks with the container's share of
-// the host: S2's platform-size overhead.
-func (c Comparison) Shrinks() bool { return c.Slope.Known() && c.Slope.Interval.Low > 0 }
-
 // Compare fits with a size term and without. Errors are Fit's, and *[NotIdentifiable]
 // where the sizes are too few for the term.
 func Compare(points []Point, o Options) (Comparison, error) {

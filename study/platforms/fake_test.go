@@ -198,8 +198,15 @@ const noise = 0.003
 
 // measured carries a design out in a made-up world; watched gives covariates.
 func measured(d lab.Design, w world, watched ...func(c record.Condition) map[string]float64) record.Run {
+	return drawn(d, w, noise, 1, watched...)
+}
+
+// drawn does so with trials of a relative spread, drawn with a seed.
+func drawn(
+	d lab.Design, w world, noise float64, seed uint64, watched ...func(c record.Condition) map[string]float64,
+) record.Run {
 	run := record.Run{ID: "platforms-1", Study: Name, Status: record.Complete, Started: time.Now(), Plan: d.Plan, Host: record.Host{CPUs: 2}}
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(seed, 2))
 	for _, g := range d.Groups {
 		for _, c := range g.Conditions {
 			run.Conditions = append(run.Conditions, c.Condition)

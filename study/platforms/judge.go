@@ -346,40 +346,55 @@ func (r reading) judgeCommunicating() (claim.Judgement, bool) {
 	if !d.machines(all, name) {
 		return d.done()
 	}
-	above, under, onPar, reached := 0, 0, true, false
 	all = whole(all)
+	below, less, ordered := 0, 0, 0
+	inOrder, onPar, reached := claim.True, claim.True, false
 	for _, s := range all {
 		vm, cn, vmcn := s.at(VM, Vanilla), s.at(CN, Vanilla), s.at(VMCN, Vanilla)
-		if apartFrom(vm, cn) && apartFrom(vm, vmcn) {
-			above++
-		}
-		if apartFrom(cn, vm) {
-			under++
-		}
+		here := claim.Every(claim.More(vmcn, vm), claim.More(cn, vmcn))
+		inOrder = claim.Every(inOrder, here)
+		ordered += count(here)
+		below += count(claim.More(vm, cn))
+		less += count(claim.More(vmcn, cn))
 		if s.size >= cores {
 			reached = true
-			onPar = onPar && within(vm, par)
+			onPar = claim.Every(onPar, claim.Equivalent(vm, par))
 		}
 	}
-	switch {
-	case 2*under > len(all):
-		d.Verdict = claim.Refuted
-		d.rests("containers cost significantly less than the virtual machine at %d of %d sizes", under, len(all))
-	case above == len(all) && reached && onPar:
-		d.Verdict = claim.Confirmed
-	case !reached:
-		d.rests("%g CPUs were not measured: run %s", cores, larger(name, withMachines+" --cpus 2,4,8"))
-	default:
-		d.rests("containers cost significantly more than the virtual machine at %d of %d sizes", above, len(all))
+	const at = " at %d of %d sizes"
+	verdict, why := claim.Decide(
+		claim.When(claim.Is(2*below > len(all)), claim.Refuted,
+			fmt.Sprintf("containers cost significantly less than the virtual machine"+at, below, len(all))),
+		claim.When(claim.Is(2*less > len(all)), claim.Refuted,
+			fmt.Sprintf("containers cost significantly less than those in the virtual machine"+at, less, len(all))),
+		claim.When(claim.Is(!reached), claim.Inconclusive,
+			fmt.Sprintf("%g CPUs were not measured: run %s", cores, larger(name, withMachines+" --cpus 2,4,8"))),
+		claim.When(claim.Every(inOrder, onPar), claim.Confirmed, ""),
+		claim.When(inOrder, claim.Inconclusive,
+			fmt.Sprintf("the virtual machine is not equivalent to bare metal within %g %% from %g CPUs", 100*par, cores)),
+		claim.When(claim.True, claim.Inconclusive, fmt.Sprintf("the virtual machine costs significantly least, "+
+			"and the container outside of one significantly most,"+at, ordered, len(all))))
+	if d.Verdict = verdict; why != "" {
+		d.rests("%s", why)
 	}
 	return d.done()
+}
+
+// count is 1 of a statement that is true.
+func count(t claim.Truth) int {
+	if t == claim.True {
+		return 1
+	}
+	return 0
 }
 
 // judgeWeb is S2.3.
 func (r reading) judgeWeb() (claim.Judgement, bool) {
 	const id = "S2.3"
-	// On the smallest size every kind and preset, on the others the vanilla container.
-	r = r.together(len(marks) + max(0, len(r.of(matrix, serving[0]))-1))
+	// On the smallest size every kind and preset, on the others the vanilla container; on each
+	// a container in a machine against the machine, and a pinned machine against a vanilla one.
+	sizes := len(r.of(matrix, serving[0]))
+	r = r.together(len(marks) + max(0, sizes-1) + 2*sizes)
 	all := r.look(serving[0])
 	if len(all) == 0 {
 		return claim.Judgement{}, false
@@ -395,43 +410,60 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 		return d.done()
 	}
 	machines := d.machines(all, first.workload)
-	highest, lowest, beaten := true, true, false
+	vanilla, pinned := first.at(CN, Vanilla), first.at(CN, Pinned)
+	highest, lowest, beaten := claim.True, claim.True, claim.False
 	for _, m := range marks {
 		if m.kind != CN && !machines || !first.has(m.kind, m.preset) {
 			continue
 		}
 		if m != (mark{CN, Vanilla}) {
-			highest = highest && apartFrom(first.cost[m], first.at(CN, Vanilla))
+			highest = claim.Every(highest, claim.More(vanilla, first.cost[m]))
 		}
 		if m != (mark{CN, Pinned}) {
-			lowest = lowest && apartFrom(first.at(CN, Pinned), first.cost[m])
-			beaten = beaten || apartFrom(first.cost[m], first.at(CN, Pinned))
+			lowest = claim.Every(lowest, claim.More(first.cost[m], pinned))
+			beaten = claim.Any(beaten, claim.More(pinned, first.cost[m]))
 		}
 	}
 	least := claim.Threshold(id, "vanilla CN over BM, 2 cores")
-	small := slices.ContainsFunc(all, func(s seen) bool {
-		return s.size == 2 && s.apart() && below(s.at(CN, Vanilla), least)
-	})
-	if small || beaten || highest && lowest {
+	small := claim.False
+	for _, s := range all {
+		if s.size == 2 && s.apart() {
+			small = claim.Any(small, claim.Below(s.at(CN, Vanilla), least))
+		}
+	}
+	falls := claim.Every(claim.Needs(len(all) > 1), claim.More(vanilla, all[len(all)-1].at(CN, Vanilla)))
+	asPublished := claim.Every(highest, lowest)
+	if claim.Any(small, beaten, asPublished) == claim.True {
 		d.NotRepresentative = "" // the containers decide
 	}
-	falls := len(all) > 1 && apartFrom(all[len(all)-1].at(CN, Vanilla), first.at(CN, Vanilla))
-	switch {
-	case small:
-		d.Verdict = claim.Refuted
-		d.rests("the whole interval of a vanilla container's cost on 2 CPUs lies below %g times", least)
-	case beaten:
-		d.Verdict = claim.Refuted
-		d.rests("a pinned container is significantly more costly than another platform on %s", sizeOf(first.spot))
-	case highest && lowest && falls && machines:
-		d.Verdict = claim.Confirmed
-	case highest && lowest:
-		d.Verdict = claim.Qualified
-		if !falls {
-			d.rests("the cost does not fall significantly with size")
+	inside, pinnedLess := claim.Needs(machines), claim.Needs(machines)
+	for _, s := range whole(all) {
+		inside = claim.Every(inside, claim.Below(r.against(s.spot, s.of[mark{VM, Vanilla}], s.of[mark{VMCN, Vanilla}]), 1))
+		pinnedLess = claim.Every(pinnedLess, claim.Below(r.gain(s, VM), 1))
+	}
+	var but []string
+	for _, clause := range []struct {
+		holds claim.Truth
+		why   string
+	}{
+		{falls, "the cost does not fall significantly with size"},
+		{claim.Any(inside, claim.Is(!machines)), "a container in a virtual machine does not cost significantly less than the machine at every size"},
+		{claim.Any(pinnedLess, claim.Is(!machines)), "a pinned virtual machine does not cost significantly less than a vanilla one at every size"},
+	} {
+		if clause.holds != claim.True {
+			but = append(but, clause.why)
 		}
-	default:
-		d.rests("the differences are not significant on %s", sizeOf(first.spot))
+	}
+	verdict, why := claim.Decide(
+		claim.When(small, claim.Refuted,
+			fmt.Sprintf("the whole interval of a vanilla container's cost on 2 CPUs lies below %g times", least)),
+		claim.When(beaten, claim.Refuted,
+			"a pinned container is significantly more costly than another platform on "+sizeOf(first.spot)),
+		claim.When(claim.Every(asPublished, falls, inside, pinnedLess), claim.Confirmed, ""),
+		claim.When(asPublished, claim.Qualified, strings.Join(but, "; ")),
+		claim.When(claim.True, claim.Inconclusive, "the differences are not significant on "+sizeOf(first.spot)))
+	if d.Verdict = verdict; why != "" {
+		d.rests("%s", why)
 	}
 	return d.done()
 }
@@ -439,45 +471,67 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 // judgeDatabase is S2.4.
 func (r reading) judgeDatabase() (claim.Judgement, bool) {
 	const id = "S2.4"
-	// The pinned container of each size, and the smallest vanilla one.
-	r = r.together(1 + len(r.of(matrix, serving[1])))
+	// Of each size the three pinned platforms, pinning of each, and two vanilla machines; and the
+	// smallest vanilla container.
+	r = r.together(1 + 8*len(r.of(matrix, serving[1])))
 	all := r.look(serving[1])
 	if len(all) == 0 {
 		return claim.Judgement{}, false
 	}
 	d := r.begin(id, all)
-	first := all[0]
-	d.Figures = append(d.Figures, claim.Measured(claim.Ours("vanilla CN over BM", first.at(CN, Vanilla), 1, "times"))...)
+	first, last := all[0], all[len(all)-1]
+	vanilla := first.at(CN, Vanilla)
+	d.Figures = append(d.Figures, claim.Measured(claim.Ours("vanilla CN over BM", vanilla, 1, "times"))...)
 	if !first.apart() || !first.has(CN, Pinned) {
 		d.rests(sameForServices, larger(first.workload, withMachines+" --cpus 4,8,16,32"))
 		return d.done()
 	}
+	machines := d.machines(all, first.workload)
 	most, least := claim.Threshold(id, "vanilla CN over BM"), claim.Threshold(id, "vanilla CN over BM, at the least")
-	cores := claim.Threshold(id, "cores")
-	gains, loses := true, false
+	small, large := claim.Threshold(id, "cores"), claim.Threshold(id, "cores from which pinning does nothing")
+	nothing := claim.Threshold(id, "pinning does nothing") / 100
+	gains, loses := claim.True, claim.False       // of pinned containers
+	machinesGain, fades := claim.True, claim.True // of pinned machines, up to and from those sizes
 	for _, s := range all {
-		if s.size > cores || !s.apart() {
-			continue
+		switch pinned := s.at(CN, Pinned); {
+		case s.size <= small && s.apart():
+			gains, loses = claim.Every(gains, claim.Below(pinned, 1)), claim.Any(loses, claim.Above(pinned, 1))
+			for _, kind := range []Kind{VM, VMCN} {
+				machinesGain = claim.Every(machinesGain, claim.Below(s.at(kind, Pinned), 1), claim.More(s.at(kind, Pinned), pinned))
+			}
+		case s.size >= large:
+			for _, kind := range []Kind{CN, VM, VMCN} {
+				fades = claim.Every(fades, claim.Equivalent(r.gain(s, kind), nothing))
+				if kind != CN {
+					fades = claim.Every(fades, claim.Above(s.at(kind, Vanilla), 1))
+				}
+			}
 		}
-		gains = gains && below(s.at(CN, Pinned), 1)
-		loses = loses || above(s.at(CN, Pinned), 1)
 	}
-	vanilla := first.at(CN, Vanilla)
-	switch {
-	case loses:
-		d.Verdict = claim.Refuted
-		d.rests("a pinned container costs significantly more than bare metal")
-	case below(vanilla, least):
-		d.Verdict = claim.Refuted
-		d.rests("the whole interval of a vanilla container's cost on %s lies below %g times", sizeOf(first.spot), least)
-	case gains && above(vanilla, most):
-		d.Verdict = claim.Confirmed
-		if all[len(all)-1].size < cores {
-			d.Verdict = claim.Qualified
-			d.rests("only sizes up to %s were measured, of %g", sizeOf(all[len(all)-1].spot), cores)
-		}
-	default:
-		d.rests("the intervals are inconclusive on %s", sizeOf(first.spot))
+	if claim.Any(loses, claim.Below(vanilla, least), claim.Every(gains, claim.Above(vanilla, most))) == claim.True {
+		d.NotRepresentative = "" // the containers decide
+	}
+	var but []string
+	if last.size < small {
+		but = append(but, fmt.Sprintf("only sizes up to %s were measured, of %g", sizeOf(last.spot), small))
+	}
+	if last.size < large {
+		but = append(but, fmt.Sprintf("no size from %g CPUs was measured", large))
+	} else if machines && fades != claim.True {
+		but = append(but, fmt.Sprintf("from %g CPUs pinning is not equivalent to none, or a virtual machine does not lose significantly", large))
+	}
+	if machines && machinesGain != claim.True {
+		but = append(but, fmt.Sprintf("up to %g CPUs the pinned virtual machines do not lie between the pinned container and bare metal", small))
+	}
+	verdict, why := claim.Decide(
+		claim.When(loses, claim.Refuted, "a pinned container costs significantly more than bare metal"),
+		claim.When(claim.Below(vanilla, least), claim.Refuted,
+			fmt.Sprintf("the whole interval of a vanilla container's cost on %s lies below %g times", sizeOf(first.spot), least)),
+		claim.When(claim.Every(gains, claim.Above(vanilla, most), claim.Is(machines && len(but) == 0)), claim.Confirmed, ""),
+		claim.When(claim.Every(gains, claim.Above(vanilla, most)), claim.Qualified, strings.Join(but, "; ")),
+		claim.When(claim.True, claim.Inconclusive, "the intervals are inconclusive on "+sizeOf(first.spot)))
+	if d.Verdict = verdict; why != "" {
+		d.rests("%s", why)
 	}
 	return d.done()
 }

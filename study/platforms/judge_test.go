@@ -108,8 +108,10 @@ func TestCommunicating(t *testing.T) {
 	}
 	judgeAll(t, "S2.2", map[string]judged{
 		"as published":        {[]func(*Options){kvm, mpi}, paper, claim.Confirmed, ""},
-		"containers are less": {[]func(*Options){kvm, mpi}, world(paper).by(2, isKind(VM)), claim.Refuted, "8 of 8 sizes"},
-		"not on a par":        {[]func(*Options){kvm, mpi}, world(paper).by(1.1, isKind(VM)), claim.Inconclusive, ""},
+		"containers are less": {[]func(*Options){kvm, mpi}, world(paper).by(2, isKind(VM)), claim.Refuted, "than the virtual machine at 8 of 8 sizes"},
+		"than those inside":   {[]func(*Options){kvm, mpi}, world(paper).by(1.3, isKind(VMCN)), claim.Refuted, "than those in the virtual machine at 8 of 8 sizes"},
+		"as much as inside":   {[]func(*Options){kvm, mpi}, world(paper).by(1.5/1.3, isKind(VMCN)), claim.Inconclusive, "0 of 8 sizes"},
+		"not on a par":        {[]func(*Options){kvm, mpi}, world(paper).by(1.1, isKind(VM)), claim.Inconclusive, "not equivalent to bare metal within 5 %"},
 		"small sizes":         {[]func(*Options){kvm, mpi, ofSizes(1, 2)}, paper, claim.Inconclusive, "8 CPUs were not measured"},
 		"a small host":        {[]func(*Options){kvm, mpi, ofSizes(1, 2), withCPUs(4)}, paper, claim.Inconclusive, "this host has 4 CPUs"},
 		"emulated":            {[]func(*Options){tcg, mpi}, paper, claim.Inconclusive, "emulated by tcg"},
@@ -125,15 +127,19 @@ func TestWeb(t *testing.T) {
 			return 1 + 2/number(c, factorSize)
 		case KindOf(c.Platform) == CN:
 			return 1.02
-		case KindOf(c.Platform) == VM:
+		case KindOf(c.Platform) == VM && preset(c) == Vanilla:
 			return 1.3
-		case KindOf(c.Platform) == VMCN:
+		case KindOf(c.Platform) == VM:
 			return 1.25
+		case KindOf(c.Platform) == VMCN:
+			return 1.2
 		}
 		return 1
 	}
 	judgeAll(t, "S2.3", map[string]judged{
 		"as published":           {[]func(*Options){kvm, web}, paper, claim.Qualified, "not at one with itself"},
+		"more inside a machine":  {[]func(*Options){kvm, web}, world(paper).by(1.1, isKind(VMCN)), claim.Qualified, "does not cost significantly less than the machine"},
+		"pinning leaves it":      {[]func(*Options){kvm, web}, world(paper).by(1.04, isKind(VM), isPreset(Pinned)), claim.Qualified, "a pinned virtual machine does not cost"},
 		"containers alone":       {[]func(*Options){cns, web}, paper, claim.Qualified, "no virtual machine ran"},
 		"emulated":               {[]func(*Options){tcg, web}, paper, claim.Qualified, "machines were emulated"},
 		"2 of 2 for a service":   {[]func(*Options){cns, web, ofSizes(1, 2), withCPUs(3)}, alike, claim.Inconclusive, "not significant"},
@@ -156,17 +162,40 @@ func TestDatabase(t *testing.T) {
 		switch {
 		case KindOf(c.Platform) == CN && preset(c) == Vanilla:
 			return 1 + 4/number(c, factorSize)
+		case number(c, factorSize) >= 32 && KindOf(c.Platform) != BM:
+			return map[Kind]float64{CN: 1, VM: 1.3, VMCN: 1.3}[KindOf(c.Platform)]
 		case KindOf(c.Platform) == CN:
 			return 0.8
+		case preset(c) == Pinned:
+			return 0.9
+		case KindOf(c.Platform) != BM:
+			return 1.3
 		}
 		return 1
 	}
+	// A vanilla container costs less the larger it is, and nothing from 32 cores.
+	wide := func(c record.Condition) float64 {
+		if KindOf(c.Platform) == CN && preset(c) == Vanilla && number(c, factorSize) >= 32 {
+			return 1
+		}
+		return paper(c) * map[bool]float64{true: 2, false: 1}[KindOf(c.Platform) == CN && preset(c) == Vanilla]
+	}
+	large := func(o *Options) {
+		ofSizes(4, 8, 16, 32)(o)
+		withCPUs(64)(o)
+	}
+	from32 := func(c record.Condition) bool { return number(c, factorSize) >= 32 }
 	judgeAll(t, "S2.4", map[string]judged{
-		"as published":     {[]func(*Options){cns, db}, paper, claim.Qualified, "only sizes up to 8 CPUs were measured, of 16"},
-		"pinned loses":     {[]func(*Options){cns, db}, world(paper).by(1.5, isPreset(Pinned)), claim.Refuted, "significantly more than bare metal"},
-		"vanilla is cheap": {[]func(*Options){cns, db}, world(paper).by(0.2, isPreset(Vanilla)), claim.Refuted, "lies below 1.2"},
-		"in between":       {[]func(*Options){cns, db}, world(paper).by(0.5, isPreset(Vanilla)), claim.Inconclusive, "intervals are inconclusive"},
-		"one CPU is left":  {[]func(*Options){cns, db, ofSizes(1), withCPUs(2)}, paper, claim.Inconclusive, "on a larger host"},
+		"as published":       {[]func(*Options){kvm, db, large}, wide, claim.Qualified, "not at one with itself"},
+		"pinning still does": {[]func(*Options){kvm, db, large}, world(wide).by(0.8, isPreset(Pinned), isKind(CN), from32), claim.Qualified, "from 32 CPUs pinning is not equivalent"},
+		"machines win":       {[]func(*Options){kvm, db, large}, world(wide).by(0.6, isKind(VM), from32), claim.Qualified, "a virtual machine does not lose"},
+		"machines gain none": {[]func(*Options){kvm, db, large}, world(wide).by(1.2, isKind(VMCN), isPreset(Pinned)), claim.Qualified, "do not lie between"},
+		"no machine":         {[]func(*Options){cns, db, large}, wide, claim.Qualified, "no virtual machine ran"},
+		"containers alone":   {[]func(*Options){cns, db}, paper, claim.Qualified, "only sizes up to 8 CPUs were measured, of 16"},
+		"pinned loses":       {[]func(*Options){cns, db}, world(paper).by(1.5, isPreset(Pinned)), claim.Refuted, "significantly more than bare metal"},
+		"vanilla is cheap":   {[]func(*Options){cns, db}, world(paper).by(0.2, isPreset(Vanilla)), claim.Refuted, "lies below 1.2"},
+		"in between":         {[]func(*Options){cns, db}, world(paper).by(0.5, isPreset(Vanilla)), claim.Inconclusive, "intervals are inconclusive"},
+		"one CPU is left":    {[]func(*Options){cns, db, ofSizes(1), withCPUs(2)}, paper, claim.Inconclusive, "on a larger host"},
 	})
 }
 
@@ -185,6 +214,40 @@ func TestParts(t *testing.T) {
 		"quotas are sizes":      {[]func(*Options){cns, ofSizes(0.5, 1, 1.5, 2), withCPUs(2)}, published, claim.Qualified, "too few whole sizes for a size term of pinned"},
 		"and where they do not": {[]func(*Options){cns, ofSizes(0.5, 1, 1.5, 2), withCPUs(2)}, alike, claim.Refuted, "significantly below"},
 	})
+	// An interval that merely holds no effect is no equivalence: where trials spread, nothing is shown.
+	d := designed(t, options(kvm))
+	vague := func(c record.Condition) float64 {
+		v := published(c)
+		if KindOf(c.Platform) == CN && preset(c) == Vanilla {
+			return v * v
+		}
+		return v
+	}
+	if got := verdictOn(t, drawn(d, vague, 0.05, 1), "S2.5"); got.Verdict != claim.Inconclusive {
+		t.Errorf("wide intervals: %s (%s; %s)", got.Verdict, got.Ours, got.Rests)
+	}
+}
+
+// Where no platform costs anything and trials spread as they do on a shared host, nothing is
+// confirmed that says that one costs more than another.
+func TestNoiseConfirmsNothing(t *testing.T) {
+	for id, c := range map[string]struct {
+		design []func(*Options)
+		judge  func(reading) (claim.Judgement, bool)
+	}{
+		"S2.2": {[]func(*Options){kvm, ofWorkloads("mpi-search"), ofSizes(2, 8)}, reading.judgeCommunicating},
+		"S2.3": {[]func(*Options){kvm, ofWorkloads("wordpress"), ofSizes(2, 4)}, reading.judgeWeb},
+		"S2.4": {[]func(*Options){kvm, ofWorkloads("cassandra"), ofSizes(8, 32), withCPUs(64)}, reading.judgeDatabase},
+		"S2.5": {[]func(*Options){onPlatforms("docker", "vm:kvm/bare")}, reading.judgeParts},
+		"S2.8": {[]func(*Options){cns, ofSizes(2), func(o *Options) { o.Tasks = []int{1, 30} }}, reading.judgeTasks},
+	} {
+		t.Run(id, func(t *testing.T) {
+			d := designed(t, options(c.design...))
+			kittest.NoiseConfirmsNothing(t, id, func(seed uint64) (claim.Judgement, bool) {
+				return c.judge(read(drawn(d, alike, 0.05, seed)))
+			})
+		})
+	}
 }
 
 func TestHosts(t *testing.T) {
@@ -243,6 +306,7 @@ func TestTasks(t *testing.T) {
 		"as published":         {[]func(*Options){cns, ofSizes(2), tasks}, many, claim.Confirmed, "cut in 30"},
 		"as much":              {[]func(*Options){cns, ofSizes(2), tasks}, world(alike).by(1.1, isKind(CN)), claim.Refuted, ""},
 		"all is slower by it":  {[]func(*Options){cns, ofSizes(2), tasks}, world(alike).by(3, tasksAre(30)), claim.Refuted, ""},
+		"all of the host":      {[]func(*Options){cns, ofSizes(2), withCPUs(2), tasks}, many, claim.Inconclusive, "has all CPUs of the host"},
 		"by two points":        {[]func(*Options){cns, ofSizes(2), tasks}, world(alike).by(1.02, isKind(CN), tasksAre(30)), claim.Inconclusive, "inconclusive"},
 		"and of a matrix none": {[]func(*Options){cns}, alike, claim.NotYetRun, ""},
 	})

@@ -29,7 +29,7 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 		d.Figures = append(d.Figures, claim.Measured(r.overMachine(name, at)...)...)
 	}
 	slices.SortFunc(d.Figures, func(a, b claim.Figure) int { return strings.Compare(a.Name, b.Name) })
-	smallest := claim.Threshold(id, "no effect of size") / 100
+	smallest, constant := claim.Threshold(id, "no effect of size")/100, claim.Threshold(id, "constant over sizes")/100
 	var ours []string
 	shrinks, none, flat, sized := claim.True, claim.True, claim.True, claim.True
 	fitted := map[mark][]string{} // the workloads of each
@@ -42,16 +42,18 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 		name := "size term, " + p.workload + ", " + m.String()
 		d.Figures = append(d.Figures, claim.Measured(claim.Ours(name, slope, 1, ""))...)
 		ours = append(ours, fmt.Sprintf("%s %s: %s by %s", p.workload, m, report.Said(slope, 1), p.compared.With.Form))
+		cost := p.sizeOfSmallest()
+		d.Figures = append(d.Figures, claim.Measured(claim.Ours("cost of size, smallest, "+p.workload+", "+m.String(), cost, 1, "times"))...)
 		fitted[m] = append(fitted[m], p.workload)
 		switch m {
 		case mark{CN, Vanilla}:
-			shrinks = claim.Every(shrinks, claim.Needs(p.compared.Shrinks()))
-			none = claim.Every(none, r.costless(p, smallest))
+			shrinks = claim.Every(shrinks, claim.Above(cost, 1+smallest))
+			none = claim.Every(none, claim.Below(cost, 1+smallest))
 		case mark{CN, Pinned}:
-			flat = claim.Every(flat, claim.Needs(p.compared.None()))
-			sized = claim.Every(sized, claim.Needs(p.compared.Shrinks()))
+			flat = claim.Every(flat, claim.Equivalent(cost, constant))
+			sized = claim.Every(sized, claim.Above(cost, 1+constant))
 		case mark{VM, Vanilla}:
-			flat = claim.Every(flat, claim.Needs(p.compared.None()))
+			flat = claim.Every(flat, claim.Equivalent(cost, constant))
 		}
 	}
 	d.Ours = strings.Join(ours, "; ")
@@ -108,18 +110,17 @@ func (r reading) deciding(all []parted) (kept []parted) {
 	return kept
 }
 
-// costless reports whether the smallest container loses significantly less than a fraction to
-// its size.
-func (r reading) costless(p parted, fraction float64) claim.Truth {
+// sizeOfSmallest is how many times as much the smallest size costs, for its size alone.
+func (p parted) sizeOfSmallest() stats.Estimate {
 	least := 1.0
 	for _, at := range p.points {
 		least = min(least, at.CHR())
 	}
 	e, err := p.compared.With.SizeAt(least)
 	if err != nil {
-		return claim.Open
+		return stats.Absent(e.Interval.Level)
 	}
-	return claim.Below(size.Ratio(e), 1+fraction)
+	return size.Ratio(e)
 }
 
 // overMachine are the figures of a vanilla container against a vanilla machine on 2 CPUs.
@@ -331,6 +332,7 @@ func (r reading) geometric(blocks map[int]float64) stats.Estimate {
 // judgeTasks is S2.8.
 func (r reading) judgeTasks() (claim.Judgement, bool) {
 	const id = "S2.8"
+	r = r.together(2) // what the many cost, and how much more that is
 	all := r.tasks()
 	i := slices.IndexFunc(all, func(t tasked) bool {
 		c, ok := t.spot.one(CN, Vanilla)
@@ -359,13 +361,15 @@ func (r reading) judgeTasks() (claim.Judgement, bool) {
 	}
 	d.rests("%s cut in %d, %s, %s; S2 had thirty on 16 cores",
 		t.workload, t.tasks, sizeOf(t.spot), report.Counted(t.more.N, "block"))
-	switch {
-	case above(t.more, points):
-		d.Verdict = claim.Confirmed
-	case below(t.more, points):
-		d.Verdict = claim.Refuted
-	default:
-		d.rests("the interval is inconclusive")
+	verdict, why := claim.Decide(
+		claim.When(claim.Is(same(t.of)), claim.Inconclusive,
+			"the container has all CPUs of the host, where S2 had 16 of 112: on a larger host, run "+
+				larger(t.workload, "--tasks one,many")),
+		claim.When(claim.Every(claim.Above(t.more, points), claim.Above(t.many, 1)), claim.Confirmed, ""),
+		claim.When(claim.Below(t.more, points), claim.Refuted, ""),
+		claim.When(claim.True, claim.Inconclusive, "the interval is inconclusive"))
+	if d.Verdict = verdict; why != "" {
+		d.rests("%s", why)
 	}
 	return d.done()
 }

@@ -63,6 +63,18 @@ func Verdict(t testing.TB, judge claim.Judge, run record.Run, id string) claim.J
 	return claim.Judgement{Verdict: claim.NotYetRun}
 }
 
+// NoiseConfirmsNothing fails where a claim is confirmed by one of 200 runs in which nothing was
+// measured but noise, or where one of them does not judge it. A seed draws a run.
+func NoiseConfirmsNothing(t testing.TB, id string, judged func(seed uint64) (claim.Judgement, bool)) {
+	t.Helper()
+	for seed := range uint64(200) {
+		if j, ok := judged(seed); !ok || j.Claim != id || j.Verdict == claim.Confirmed {
+			t.Errorf("noise of seed %d: %s is %q (%s; %s), want it judged and not confirmed", seed, id, j.Verdict, j.Ours, j.Rests)
+			return
+		}
+	}
+}
+
 // Pages fails unless every study of a family has a page, a claim or a reason for none, and a
 // command to run next, however little was measured: runOf gives a run of one.
 func Pages(t *testing.T, f kit.Family, runOf func(name string) record.Run) {
