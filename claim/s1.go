@@ -167,8 +167,8 @@ var s1 = []Claim{
 			exactly("kernels, native", 25.85, "%"), exactly("API, native", 74.15, "%"),
 			exactly("kernels, container", 25.32, "%"), exactly("API, container", 74.68, "%"),
 		},
-		HowJudged: "Kernel time in a container against bare metal, paired within blocks, by application and over all. Confirmed where the ratio's interval lies wholly within 2 % of 1, refuted where wholly outside.",
-		Limits:    []Figure{exactly("smallest effect", 2, "%")},
+		HowJudged: "The share that kernels have of the time of kernels and calls, by the activity probe, in a container less on bare metal, paired within blocks, by application and over all. Confirmed where the interval of the mean over all lies wholly within 2 points of 0, refuted where wholly beyond; qualified where it lies wholly beyond for some application. Inconclusive without the probe. The time of kernels stands beside it and decides nothing.",
+		Limits:    []Figure{exactly("smallest effect", 2, "points")},
 	},
 	{
 		ID: "S1.14", Paper: characterization, Study: "gpu", Command: []string{"tare", "gpu"},

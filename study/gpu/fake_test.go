@@ -261,9 +261,9 @@ func (l loses) level(c record.Condition, metric string) float64 {
 	of := cellOf(c)
 	switch {
 	case c.Factors[FactorProbe] == On && metric == metricKernelShare:
-		return 25.85
+		return 100 * 25.85 * times(l.kernels) / (25.85*times(l.kernels) + 74.15)
 	case c.Factors[FactorProbe] == On && metric == metricAPIShare:
-		return 74.15
+		return 100 * 74.15 / (25.85*times(l.kernels) + 74.15)
 	case metric == "kernels":
 		return times(l.kernels)
 	case metric == "module" && of.compiles() && of.cache == Cold:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tare/claim"
+	"tare/overhead"
 	programs "tare/programs/gpu"
 	"tare/record"
 	"tare/report"
@@ -61,15 +62,10 @@ func few(e stats.Estimate) string {
 	return fmt.Sprintf("%d blocks are too few for an interval", e.N)
 }
 
-// within reports whether the interval of a percentage lies wholly within most of no effect,
-// and beyond whether it lies wholly outside.
+// within reports whether the interval of a percentage lies wholly within most of no effect.
 func within(e stats.Estimate, most float64) bool {
 	// Of ratios: 1/(1+most) is as near below as 1+most is above.
 	return e.Known() && e.Interval.High < most && e.Interval.Low > -100*most/(100+most)
-}
-
-func beyond(e stats.Estimate, most float64) bool {
-	return e.Known() && (e.Interval.Low > most || e.Interval.High < -100*most/(100+most))
 }
 
 // firstCell is the cell that a claim is judged in: code for the exact device, else what the
@@ -85,72 +81,55 @@ func (r reading) firstCell() (cell, bool) {
 	return cells[0], true
 }
 
-// kernels judges S1.13: kernels take as long in a container.
+// kernels judges S1.13: kernels have the same share of time in a container.
 func (r reading) kernels(on string) (claim.Judgement, bool) {
 	j := claim.Judgement{Claim: "S1.13"}
 	c, ok := r.firstCell()
-	subjects := having(r.subjects, pick{platform: r.base(), cell: c}, pick{platform: on, cell: c})
-	if !ok || len(subjects) == 0 {
+	timed := having(r.subjects, pick{platform: r.base(), cell: c}, pick{platform: on, cell: c})
+	if !ok || len(timed) == 0 {
 		return j, false
 	}
+	native, contained := pick{r.base(), c, true}, pick{on, c, true}
+	subjects := having(timed, native, contained)
 	r = r.together(1 + len(subjects)) // all, and each by itself
-	smallest := claim.Threshold(j.Claim, "smallest effect")
-	all := r.slower(subjects, on, c, "kernels")
+	moved := func(of []subject) stats.Estimate {
+		return r.Mean(overhead.Difference(
+			r.meanBlocks(of, native, metricKernelShare), r.meanBlocks(of, contained, metricKernelShare)))
+	}
+	points := claim.Threshold(j.Claim, "smallest effect")
+	all := moved(subjects)
 	var off []string
 	for _, s := range subjects {
-		e := r.slower([]subject{s}, on, c, "kernels")
-		j.Figures = append(j.Figures, claim.Ours("kernels' time, "+s.name, e, 1, "%"))
-		if beyond(e, smallest) {
+		e := moved([]subject{s})
+		if claim.Inside(e, -points, points) == claim.False {
 			off = append(off, s.name)
 		}
+		j.Figures = append(j.Figures, claim.Ours("kernels' share more than native, "+s.name, e, 1, "points"))
 	}
-	j.Figures = append([]claim.Figure{claim.Ours("kernels' time, all", all, 1, "%")}, j.Figures...)
-	why := ""
-	switch {
-	case !all.Known():
-		j.Verdict, why = claim.Inconclusive, few(all)
-	case within(all, smallest) && len(off) == 0:
-		j.Verdict = claim.Confirmed
-	case within(all, smallest):
-		j.Verdict, why = claim.Qualified, "but not for "+strings.Join(off, ", ")
-	case beyond(all, smallest):
-		j.Verdict, why = claim.Refuted, fmt.Sprintf("the difference exceeds %g %%", smallest)
-	default:
-		j.Verdict, why = claim.Inconclusive, fmt.Sprintf("the interval includes %g %%", smallest)
-	}
-	j.Ours = fmt.Sprintf("kernels take %s %% longer in %s", report.Said(all, 1), on)
-	j.Rests = fmt.Sprintf("%s of %s, built %s; kernel times are from the device's events",
-		report.Counted(all.N, "block"), listed(subjects), c.text())
+	level := func(p pick, metric string) stats.Estimate { return r.Mean(r.meanBlocks(subjects, p, metric)) }
+	time := r.slower(timed, on, c, "kernels")
+	j.Figures = claim.Measured(append([]claim.Figure{
+		claim.Ours("kernels, native", level(native, metricKernelShare), 1, "%"), claim.Ours("API, native", level(native, metricAPIShare), 1, "%"),
+		claim.Ours("kernels, container", level(contained, metricKernelShare), 1, "%"), claim.Ours("API, container", level(contained, metricAPIShare), 1, "%"),
+		claim.Ours("kernels' share more than native, all", all, 1, "points"), claim.Ours("kernels' time, all", time, 1, "%"),
+	}, j.Figures...)...)
+	alike := claim.Inside(all, -points, points)
+	var why string
+	j.Verdict, why = claim.Decide(
+		claim.When(claim.Is(len(subjects) == 0), claim.Inconclusive, "the split between kernels and calls requires the activity probe, which was missing"),
+		claim.When(claim.Is(!all.Known()), claim.Inconclusive, few(all)),
+		claim.When(claim.Every(alike, claim.Is(len(off) == 0)), claim.Confirmed, ""),
+		claim.When(alike, claim.Qualified, "but not for "+strings.Join(off, ", ")),
+		claim.When(claim.Not(alike), claim.Refuted, fmt.Sprintf("the shares differ by more than %g points", points)),
+		claim.When(claim.True, claim.Inconclusive, fmt.Sprintf("the interval of the difference includes %g points", points)))
+	j.Ours = fmt.Sprintf("kernels' share of the time of kernels and calls is %s points more in %s; kernels take %s %% longer",
+		report.Said(all, 1), on, report.Said(time, 1))
+	j.Rests = fmt.Sprintf("%s of %s, built %s; shares are by the activity probe, kernel times from the device's events",
+		report.Counted(all.N, "block"), listed(timed), c.text())
 	if why != "" {
 		j.Rests += ": " + why
 	}
-	if split, ok := r.split(&j, on); ok {
-		j.Ours += "; " + split
-	} else {
-		j.Rests += "; the split between kernels and calls requires the activity probe, which was missing"
-	}
-	j.Figures = claim.Measured(j.Figures...)
 	return j, true
-}
-
-// split adds the parts of kernels and calls, as S1 gives them, by the probe.
-func (r reading) split(j *claim.Judgement, on string) (string, bool) {
-	c, _ := r.firstCell()
-	native, contained := pick{r.base(), c, true}, pick{on, c, true}
-	subjects := having(r.subjects, native, contained)
-	if len(subjects) == 0 {
-		return "", false
-	}
-	k, a := r.meanLevel(subjects, native, metricKernelShare), r.meanLevel(subjects, native, metricAPIShare)
-	kc, ac := r.meanLevel(subjects, contained, metricKernelShare), r.meanLevel(subjects, contained, metricAPIShare)
-	if !known(k) || !known(kc) {
-		return "", false
-	}
-	j.Figures = append(j.Figures,
-		claim.Ours("kernels, native", k, 1, "%"), claim.Ours("API, native", a, 1, "%"),
-		claim.Ours("kernels, container", kc, 1, "%"), claim.Ours("API, container", ac, 1, "%"))
-	return fmt.Sprintf("kernels are %s %% of kernels and calls on %s, %s %% in %s",
-		report.Said(k, 1), r.base(), report.Said(kc, 1), on), true
 }
 
 // endToEnd judges S1.14: the whole run takes a few percent longer.

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"tare/claim"
 	programs "tare/programs/gpu"
 	"tare/record"
+	"tare/study/kit/kittest"
 )
 
 func verdicts(t *testing.T, run record.Run) map[string]claim.Judgement {
@@ -32,13 +34,13 @@ func TestVerdicts(t *testing.T) {
 		s13, s14, s15          claim.Verdict
 		says13, says14, says15 string
 	}{
-		"as published":           {loses{1, 1.001, 1.07, 1.12}, claim.Confirmed, claim.Refuted, claim.Qualified, "from the device's events", "the loss is below 2 %", "not confirmed outright"},
+		"as published":           {loses{1, 1.001, 1.07, 1.12}, claim.Confirmed, claim.Refuted, claim.Qualified, "by the activity probe", "the loss is below 2 %", "not confirmed outright"},
 		"a few percent":          {loses{1, 1.07, 1.12, 1.12}, claim.Confirmed, claim.Qualified, claim.Qualified, "", "not confirmed outright", "exact code is not within 2 %"},
 		"nothing is lost":        {loses{1, 1, 1, 1}, claim.Confirmed, claim.Refuted, claim.Refuted, "", "the loss is below 2 %", "compilation takes the same time"},
-		"slow kernels":           {loses{1.1, 1.07, 1.12, 1.12}, claim.Refuted, claim.Qualified, claim.Qualified, "the difference exceeds 2 %", "", ""},
-		"fast kernels":           {loses{0.9, 1.07, 1.12, 1.12}, claim.Refuted, claim.Qualified, claim.Qualified, "the difference exceeds 2 %", "", ""},
+		"slow kernels":           {loses{1.3, 1.07, 1.12, 1.12}, claim.Refuted, claim.Qualified, claim.Qualified, "differ by more than 2 points", "", ""},
+		"fast kernels":           {loses{0.7, 1.07, 1.12, 1.12}, claim.Refuted, claim.Qualified, claim.Qualified, "differ by more than 2 points", "", ""},
 		"a half more":            {loses{1, 1.5, 1.7, 1.12}, claim.Confirmed, claim.Refuted, claim.Qualified, "", "the loss is above 12 %", ""},
-		"across the limits":      {loses{1.02, 1.12, 1.12, 1.1}, claim.Inconclusive, claim.Inconclusive, claim.Inconclusive, "the interval includes 2 %", "partly outside 2 to 12 %", "it is undecided"},
+		"across the limits":      {loses{1.107, 1.12, 1.12, 1.1}, claim.Inconclusive, claim.Inconclusive, claim.Inconclusive, "includes 2 points", "partly outside 2 to 12 %", "it is undecided"},
 		"start, not compilation": {loses{1, 1.3, 1.15, 1.1}, claim.Confirmed, claim.Refuted, claim.Inconclusive, "", "", "it is undecided"},
 	} {
 		m := makeRun(t, 5, nil, "docker").fill(c.of.level)
@@ -89,14 +91,46 @@ func TestOneProgramApart(t *testing.T) {
 	l := loses{1, 1.07, 1.12, 1.12}
 	m := makeRun(t, 5, nil, "docker").fill(func(c record.Condition, metric string) float64 {
 		v := l.level(c, metric)
-		if metric == "kernels" && c.Platform == "docker" && c.Factors[FactorProgram] == programs.Stencil {
-			v = 1.05
+		if metric == metricKernelShare && c.Platform == "docker" && c.Factors[FactorProgram] == programs.Stencil {
+			v += 4
 		}
 		return v
 	})
 	if j := verdicts(t, m.run)["S1.13"]; j.Verdict != claim.Qualified || !strings.Contains(j.Rests, "but not for stencil") {
 		t.Errorf("%s: %s", j.Verdict, j.Rests)
 	}
+}
+
+// Kernels that take longer, in the same share of time, are no evidence against it.
+func TestTheShareIsJudged(t *testing.T) {
+	m := makeRun(t, 5, nil, "docker").fill(func(c record.Condition, metric string) float64 {
+		v := loses{1, 1.07, 1.12, 1.12}.level(c, metric)
+		if metric == "kernels" && c.Platform == "docker" {
+			v *= 1.3
+		}
+		return v
+	})
+	if j := verdicts(t, m.run)["S1.13"]; j.Verdict != claim.Confirmed || !strings.Contains(j.Ours, "kernels take 29.9") {
+		t.Errorf("%s: %s", j.Verdict, j.Ours)
+	}
+}
+
+// Shares that are anything at all confirm nothing.
+func TestNoiseConfirmsNothing(t *testing.T) {
+	m := makeRun(t, 5, nil, "docker")
+	kittest.NoiseConfirmsNothing(t, "S1.13", func(seed uint64) (claim.Judgement, bool) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		m.run.Trials = nil
+		m.fill(loses{1, 1, 1, 1}.level)
+		for i := range m.run.Trials {
+			for s, sample := range m.run.Trials[i].Samples {
+				if sample.Metric == metricKernelShare {
+					m.run.Trials[i].Samples[s].Value = 100 * random.Float64()
+				}
+			}
+		}
+		return readRun(only(m.run, "kernels", metricKernelShare, metricAPIShare)).kernels("docker")
+	})
 }
 
 // Docker is what the claims are of, whatever else there is and comes first.

@@ -228,9 +228,9 @@ func (r reading) level(subjects []subject, p pick, metric string) stats.Estimate
 	return stats.GeometricMean(overhead.InOrder(r.blocks(subjects, p, metric)), r.Report.Level, r.Run.Seed)
 }
 
-// meanLevel is the arithmetic mean over subjects, as S1 has it of shares in percent.
-func (r reading) meanLevel(subjects []subject, p pick, metric string) stats.Estimate {
-	subjects = having(subjects, p)
+// meanBlocks are a metric's values by block: the arithmetic mean over subjects, as S1 has it of
+// shares in percent, of the blocks that all have.
+func (r reading) meanBlocks(subjects []subject, p pick, metric string) map[int]float64 {
 	sums, counts := map[int]float64{}, map[int]int{}
 	for _, s := range subjects {
 		c, _ := s.find(p)
@@ -245,10 +245,7 @@ func (r reading) meanLevel(subjects []subject, p pick, metric string) stats.Esti
 			all[block] = sum / float64(len(subjects))
 		}
 	}
-	if len(all) == 0 {
-		return unmeasured
-	}
-	return r.Mean(all)
+	return all
 }
 
 // bounds are what the kernels of a program come near to, as the programs themselves say.
