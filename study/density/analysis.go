@@ -42,6 +42,7 @@ type arm struct {
 	base                 bool
 	condition            record.Condition // the first: what all of an arm's share
 	sweeps               []sweep          // in order of block and replicate
+	twice                [][2]Step        // the steps that were executed twice in a block (A/A)
 	numbers              []int            // of neighbours, rising: all that some sweep has
 	tainted              int              // sweeps that were left out for taint
 	blocks               int
@@ -169,6 +170,9 @@ func (r *reading) add(a *arm, c record.Condition, attachments kit.Attachments) {
 		into.ended = append(into.ended, s.ended...)
 		for _, step := range s.steps {
 			if j := slices.IndexFunc(into.steps, func(o Step) bool { return o.Neighbours == step.Neighbours }); j >= 0 {
+				if !into.tainted {
+					a.twice = append(a.twice, [2]Step{into.steps[j], step})
+				}
 				into.steps[j] = together(into.steps[j], step)
 			} else {
 				into.steps = append(into.steps, step)
@@ -197,6 +201,9 @@ func (a *arm) settle() {
 		}
 	}
 	a.numbers, a.blocks = slices.Sorted(maps.Keys(numbers)), len(blocks)
+	if a.order != Interleaved {
+		a.pairUp()
+	}
 }
 
 // isWithoutFigures reports whether a step was stopped before any request of clients that wait was
@@ -710,6 +717,19 @@ func (r reading) quantileAgainst(base, other arm, n int, of loadOf, q float64) s
 		return stats.Absent(r.Report.Level)
 	}
 	return stats.QuantileRatio(a, b, q, r.Report.Level, r.Run.Seed)
+}
+
+// latencyAgainst is a figure of latency of another arm over the base's at the same number.
+func (r reading) latencyAgainst(base, other arm, n int, q float64) stats.Estimate {
+	if q < 1 {
+		return r.quantileAgainst(base, other, n, open, q)
+	}
+	x, y := against(base, other, n)
+	greatest := func(s Step) float64 {
+		v, _ := ownQuantile(s.Open.whole(), 1)
+		return v
+	}
+	return r.ratio(values(x, greatest), values(y, greatest))
 }
 
 // shared are the numbers that two arms have.

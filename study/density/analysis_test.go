@@ -28,14 +28,15 @@ type madePolicy struct {
 
 // truth is what really happens as memory runs out.
 type truth struct {
-	cliff  float64 // memory asked for over the box's from which it is worse; 0 is never
-	keeps  float64 // of throughput, from there on
-	stalls float64 // share of requests that then stall
-	stall  float64 // by how many times as long they take
-	slows  float64 // by how many times all requests take as long
-	thrash float64 // where it ends; 0 is never
-	noise  float64 // of a step, sd of the logarithm
-	costs  float64 // share of throughput that an extension takes
+	cliff   float64 // memory asked for over the box's from which it is worse; 0 is never
+	keeps   float64 // of throughput, from there on
+	stalls  float64 // share of requests that then stall
+	stall   float64 // by how many times as long they take
+	slows   float64 // by how many times all requests take as long
+	thrash  float64 // where it ends; 0 is never
+	noise   float64 // of a step, sd of the logarithm
+	costs   float64 // share of throughput that an extension takes
+	latency float64 // by how many times all requests take as long, from the first step; 0 is 1
 }
 
 // s3 is what S3 saw: throughput halves at 2.5 times, and what takes longer is the tail.
@@ -51,6 +52,7 @@ type made struct {
 	fewest     float64 // memory that the critical service asks for, over the box's; 0 is 0.3
 	requests   int     // of a step; 0 is 800
 	taintFirst bool
+	seed       uint64
 }
 
 // neighbour is what one of them asks for over the box's: S3's.
@@ -80,7 +82,7 @@ func (k kept) Attach(a record.Attachment)           { k.trial.Attachments = appe
 // run makes up a run.
 func (m made) run(t testing.TB) record.Run {
 	t.Helper()
-	random := rand.New(rand.NewPCG(5, 6))
+	random := rand.New(rand.NewPCG(5+m.seed, 6))
 	run := record.Run{ID: "density-1", Study: Name, Status: record.Complete, Started: time.Now(), Seed: 5, Command: []string{"tare", "density"}, Plan: record.Plan{SmallestEffect: 0.02, Level: 0.95, Blocks: m.blocks}}
 	run.Finished = run.Started.Add(9 * time.Minute)
 	const group = "booking beside static random"
@@ -152,7 +154,7 @@ func (p madePolicy) sweep(random *rand.Rand, m made, level float64, numbers []in
 		s.Closed = Served{Rate: rate, Requests: int64(rate * 2), Latency: latencies(1000)}
 		s.Open = Served{Rate: 300, Requests: int64(requests), Latency: latencies()}
 		for range requests {
-			v := 2000 * slows * math.Exp(0.4*random.NormFloat64())
+			v := 2000 * slows * cmp.Or(p.latency, 1) * math.Exp(0.4*random.NormFloat64())
 			if random.Float64() < stalls {
 				v *= p.stall
 			}
@@ -248,7 +250,7 @@ func TestUnharmed(t *testing.T) {
 	late := s3
 	late.cliff = 5
 	run := withOrder(Interleaved, 5, file(s3), zram(late)).run(t)
-	all := Unharmed(run, 0.25) // a step's own p99 of 800 requests scatters by a tenth
+	all := Unharmed(run)
 	if len(all) != 2 || !all[0].Base || all[1].Policy != "zram" {
 		t.Fatalf("%+v", all)
 	}
@@ -259,12 +261,13 @@ func TestUnharmed(t *testing.T) {
 		t.Errorf("zram: %+v", d)
 	}
 	never := truth{noise: 0.01}
-	if d := Unharmed(withOrder(Continuous, 3, file(never)).run(t), 0.4)[0]; d.Reached != d.Sweeps || d.Overcommit.Value < 6 {
+	if d := Unharmed(withOrder(Continuous, 3, file(never)).run(t))[0]; d.Reached != d.Sweeps || d.Overcommit.Value < 6 {
 		t.Errorf("nothing harms: %+v", d)
 	}
 }
 
 func TestUnharmedTakesTheBestCut(t *testing.T) {
+	plain := reading{}.harm(arm{}) // of no pair: the claim's limits
 	of := func(harmed string) sweep {
 		var s sweep
 		for i, c := range harmed {
@@ -279,11 +282,11 @@ func TestUnharmedTakesTheBestCut(t *testing.T) {
 	for harmed, want := range map[string]int{
 		".": 0, "...": 2, "...xxx": 2, ".x..xxx": 3, "...xx.xx": 2, "..x": 1, ".xxxx.": 0, ".x": 0,
 	} {
-		if got := of(harmed).unharmed(0.1); got != want {
+		if got := of(harmed).unharmed(plain); got != want {
 			t.Errorf("%s: unharmed up to %d, want %d", harmed, got, want)
 		}
 	}
-	if got := (sweep{steps: []Step{{}}}).unharmed(0.1); got != -1 {
+	if got := (sweep{steps: []Step{{}}}).unharmed(plain); got != -1 {
 		t.Errorf("without figures: %d", got)
 	}
 }
@@ -335,7 +338,7 @@ func TestSweepsThatEndAsNeighboursCome(t *testing.T) {
 	if c := r.throughputCliff(a); !c.found() || c.Before != 13 {
 		t.Errorf("%s, between %v and %v", c.Shape, c.Before, c.After)
 	}
-	if d := Unharmed(run, 0.25)[0]; d.Reached != 0 {
+	if d := Unharmed(run)[0]; d.Reached != 0 {
 		t.Errorf("%+v", d)
 	}
 }
@@ -370,7 +373,7 @@ func TestRunsOfLittle(t *testing.T) {
 		}
 		Judge(run)
 		Advice(run)
-		Unharmed(run, 0.1)
+		Unharmed(run)
 	}
 }
 

@@ -120,9 +120,9 @@ func (r reading) overcommitAt(a arm, neighbours float64) float64 {
 type Density struct {
 	Policy, Order, Workload string
 	Base                    bool
-	// Overcommit is the greatest memory asked for over the box's at which both
-	// throughput and p99 are as good as at the least number of neighbours, within a
-	// share of it; Neighbours the number. Over sweeps. Its interval reaches to the next
+	// Overcommit is the greatest memory asked for over the box's at which throughput and
+	// latency are as good as at the least number of neighbours ([harm]); Neighbours the
+	// number. Over sweeps. Its interval reaches to the next
 	// step, before which harm began somewhere. What an extension itself has in memory is counted
 	// to the box's: it lies outside of it, as the pools of compressed swap do not.
 	Overcommit, Neighbours stats.Estimate
@@ -134,21 +134,20 @@ type Density struct {
 	Reached, Sweeps int
 }
 
-// Unharmed gives the density of every policy of a run. within is the share by which
-// throughput may fall and the p99 rise: claim S3.2's is 0.1.
+// Unharmed gives the density of every policy of a run, by the limits of claim S3.2.
 //
 // A single step may be out of line by chance, either way. Of a sweep, therefore, it is
 // the last step before the cut that has fewest steps on its wrong side: harmed ones
 // before it, unharmed ones after it; of several such cuts the first.
-func Unharmed(run record.Run, within float64) []Density { return read(run, nil).densities(within) }
+func Unharmed(run record.Run) []Density { return read(run, nil).densities() }
 
-func (r reading) densities(within float64) []Density {
+func (r reading) densities() []Density {
 	var all []Density
 	for _, base := range r.bases() {
-		of := r.density(base, within)
+		of := r.density(base)
 		all = append(all, of.Density)
 		for _, other := range r.others(base) {
-			d := r.density(other, within)
+			d := r.density(other)
 			d.Gained = r.gained(of, d)
 			all = append(all, d.Density)
 		}
@@ -163,7 +162,8 @@ type densityOf struct {
 	last, next map[int]float64
 }
 
-func (r reading) density(a arm, within float64) densityOf {
+func (r reading) density(a arm) densityOf {
+	within := r.harm(a)
 	d := densityOf{Density: Density{
 		Policy:   a.policy,
 		Order:    a.order,
@@ -254,42 +254,6 @@ func (r reading) gained(base, other densityOf) stats.Estimate {
 		return stats.Absent(r.Report.Level)
 	}
 	return between(r.ratio(last, otherLast), r.ratio(next, otherLast), r.ratio(last, otherNext))
-}
-
-// unharmed is the last step of a sweep before harm, which requests that fail are, too,
-// those of clients that wait as those of a schedule; -1 where its first has no figures to
-// compare with.
-func (s sweep) unharmed(within float64) int {
-	if len(s.steps) == 0 {
-		return -1
-	}
-	rate := s.steps[0].Closed.Rate
-	tail, ok := ownQuantile(s.steps[0].Open.whole(), 0.99)
-	if !ok || !(rate > 0) {
-		return -1
-	}
-	wrong := 0 // of a cut before all steps: those that are unharmed
-	harmed := make([]bool, len(s.steps))
-	for i, step := range s.steps {
-		own, ok := ownQuantile(step.Open.whole(), 0.99)
-		harmed[i] = !ok || step.Open.Failed > s.steps[0].Open.Failed || step.Closed.Failed > s.steps[0].Closed.Failed ||
-			own > tail*(1+within) || step.Closed.Rate < rate*(1-within)
-		if !harmed[i] {
-			wrong++
-		}
-	}
-	best, least := 0, math.MaxInt
-	for i, h := range harmed {
-		if h {
-			wrong++
-		} else {
-			wrong--
-		}
-		if wrong < least {
-			best, least = i, wrong
-		}
-	}
-	return best
 }
 
 // agreement counts the steps whose repeats agree: where one value lies in the interval

@@ -183,7 +183,7 @@ func TestFailedRequestsAreTheSlowest(t *testing.T) {
 		t.Errorf("the greatest is %v us", got)
 	}
 	s := a.sweeps[0]
-	if got := s.unharmed(1e6); s.steps[got].Neighbours >= 25 {
+	if got := s.unharmed(harm{1e6, []float64{1e6, 1e6, 1e6, 1e6}}); s.steps[got].Neighbours >= 25 {
 		t.Errorf("unharmed with %d, where requests fail", s.steps[got].Neighbours)
 	}
 }
@@ -223,7 +223,7 @@ func TestDensityOfAStoppedSweep(t *testing.T) {
 			}
 			return append(slices.Clone(steps[:2]), c.end(slices.Clone(steps[2:]))...)
 		})
-		all := Unharmed(run, unharmedWithin())
+		all := Unharmed(run)
 		if len(all) != 2 {
 			t.Fatalf("%s: %+v", c.name, all)
 		}

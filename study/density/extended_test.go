@@ -10,6 +10,7 @@ import (
 	"tare/claim"
 	"tare/platform"
 	"tare/report"
+	"tare/study/kit/kittest"
 )
 
 func annexed(of truth) madePolicy {
@@ -29,6 +30,8 @@ func TestJudgeExtended(t *testing.T) {
 		m.requests = 4000 // so that a p99 lies within a tenth of itself
 		return m
 	}
+	slower := later(5, 0)
+	slower.latency = 1.6
 	few := run(file(quiet), annexed(later(5, 0)))
 	few.blocks = 1
 	full := run(file(quiet), annexed(later(5, 0)))
@@ -54,6 +57,7 @@ func TestJudgeExtended(t *testing.T) {
 		{"a little more", run(file(quiet), annexed(later(2.1, 0))), claim.Refuted, "less than 2 times"},
 		{"nothing", run(file(quiet), annexed(quiet)), claim.Refuted, "less than 2 times"},
 		{"dear", run(file(quiet), annexed(later(5, 0.3))), claim.Qualified, "costs more than 15 %"},
+		{"slower at once", run(file(quiet), annexed(slower)), claim.Qualified, "p90, p95 at fewest neighbours is significantly higher"},
 		{"nothing to mend", run(file(never), annexed(never)), claim.Inconclusive, "beyond 6.8 times the memory, where this run ended"},
 		{"nothing to mend yet", short, claim.Inconclusive, "--full"},
 		{"one block", few, claim.Inconclusive, "--blocks 5"},
@@ -87,6 +91,61 @@ func TestJudgeExtended(t *testing.T) {
 			t.Errorf("judged without an extension: %+v", j)
 		}
 	}
+}
+
+// What two executions of the same step differ by is no harm, and neither is a p99 that is half as
+// high again.
+func TestHarmIsBeyondTheSpreadOfTheSame(t *testing.T) {
+	step := func(usual, p99 int64) Step {
+		s := Step{Closed: Served{Rate: 100}, Open: Served{Latency: latencies()}}
+		for i := range int64(1000) {
+			v := usual
+			if i >= 980 {
+				v = p99
+			}
+			_ = s.Open.Latency.RecordValue(v)
+		}
+		return s
+	}
+	first := step(1000, 2000)
+	plain := reading{}.harm(arm{})
+	apart := reading{arms: []arm{{twice: [][2]Step{{first, step(1300, 5000)}}}}}.harm(arm{})
+	for _, c := range []struct {
+		step        Step
+		alone, also bool // harm by the claim's limits, and beside such a spread
+	}{
+		{step(1050, 2000), false, false},
+		{step(1000, 3000), false, false},
+		{step(1200, 2000), true, false},
+		{step(1000, 4500), true, false},
+		{step(1500, 2000), true, true},
+		{step(1000, 6000), true, true},
+	} {
+		if alone, also := plain.is(first, c.step), apart.is(first, c.step); alone != c.alone || also != c.also {
+			p95, _ := ownQuantile(c.step.Open.whole(), 0.95)
+			t.Errorf("a p95 of %v: harm %t alone, %t beside the spread; want %t, %t", p95, alone, also, c.alone, c.also)
+		}
+	}
+	// The base's step with fewest neighbours is executed twice in each block.
+	quiet := truth{noise: 0.1, slows: 1}
+	for _, order := range []string{Interleaved, Continuous} {
+		if a := read(withOrder(order, 5, file(quiet), annexed(quiet)).run(t), nil).arms[0]; len(a.twice) != 5 {
+			t.Errorf("%s: %d pairs of 5 blocks", order, len(a.twice))
+		}
+	}
+}
+
+// An extension that does nothing is never confirmed.
+func TestNoiseConfirmsNothing(t *testing.T) {
+	quiet := truth{cliff: 1.5, keeps: 0.5, stalls: 0.02, stall: 200, slows: 1, noise: 0.1}
+	kittest.NoiseConfirmsNothing(t, judgedExtended, func(seed uint64) (claim.Judgement, bool) {
+		m := made{
+			numbers: []int{1, 9, 17}, blocks: 5, order: Continuous, requests: 100, seed: seed,
+			policies: []madePolicy{file(quiet), annexed(quiet)},
+		}
+		all := read(m.run(t), nil).judgeExtended()
+		return all[0], len(all) == 1
+	})
 }
 
 // What was never read is said so, and no number.

@@ -19,8 +19,9 @@ const judgedExtended = "S3.2"
 type extension struct {
 	without, with arm
 	before, after densityOf
-	gained        stats.Estimate // density with it over that without
-	price         stats.Estimate // throughput lost to it at fewest neighbours
+	gained        stats.Estimate   // density with it over that without
+	price         stats.Estimate   // throughput lost to it at fewest neighbours
+	latency       []stats.Estimate // of [judgedLatencies], times that without it, at fewest neighbours
 	verdict       claim.Verdict
 	why           string
 }
@@ -65,7 +66,7 @@ func (r reading) judgeExtended() []claim.Judgement {
 	default:
 		return []claim.Judgement{{Claim: judgedExtended, Verdict: claim.Inconclusive, Rests: "no condition without the extension was measured: tare density --extend none,annex"}}
 	}
-	r = r.together(2 * len(pairs)) // the gain and the price of each
+	r = r.together((2 + len(judgedLatencies)) * len(pairs)) // the gain and the price of each, and its latencies
 	var all []extension
 	for _, p := range pairs {
 		all = append(all, r.extension(p[0], p[1]))
@@ -99,10 +100,13 @@ func (r reading) judgeExtended() []claim.Judgement {
 // extension applies the claim's rule to a pair of arms.
 func (r reading) extension(without, with arm) extension {
 	e := extension{without: without, with: with, verdict: claim.Inconclusive, price: stats.Absent(r.Report.Level)}
-	e.before, e.after = r.density(without, unharmedWithin()), r.density(with, unharmedWithin())
+	e.before, e.after = r.density(without), r.density(with)
 	e.gained = r.gained(e.before, e.after)
 	if both := shared(without, with); len(both) > 0 {
 		e.price = lossOf(r.throughputAgainst(without, with, both[0]))
+		for _, l := range judgedLatencies {
+			e.latency = append(e.latency, r.latencyAgainst(without, with, both[0], l.quantile))
+		}
 	}
 	wanted, most := claim.Threshold(judgedExtended, "density gained"), claim.Threshold(judgedExtended, "throughput lost to the extension")
 	first := r.overcommit(without, without.first()).Value
@@ -110,6 +114,16 @@ func (r reading) extension(without, with arm) extension {
 		e.gained, e.price = stats.Absent(r.Report.Level), stats.Absent(r.Report.Level)
 	}
 	gained, isCheap := claim.NotBelow(e.gained, wanted), claim.NotAbove(e.price, most/100)
+	isAsFast, within := claim.True, r.harm(without)
+	var slower []string
+	for i, l := range e.latency {
+		asFast := claim.NotAbove(l, within.latency[i])
+		isAsFast = claim.Every(isAsFast, asFast)
+		if asFast != claim.True {
+			slower = append(slower, judgedLatencies[i].name)
+		}
+	}
+	tail := fmt.Sprintf("the extension's %s at fewest neighbours", strings.Join(slower, ", "))
 	reached, price := fmt.Sprintf("at least %g times the density without harm", wanted), fmt.Sprintf("%g %% of the throughput", most)
 	e.verdict, e.why = claim.Decide(
 		claim.When(claim.Is(math.IsNaN(first)), claim.Inconclusive, "memory demand with fewest neighbours could not be read"),
@@ -121,8 +135,10 @@ func (r reading) extension(without, with arm) extension {
 			claim.Inconclusive,
 			fmt.Sprintf("without the extension, %d of %d sweeps saw no harm up to their end", e.before.Reached, e.before.Sweeps),
 		),
-		claim.When(claim.Every(gained, isCheap), claim.Confirmed, reached),
+		claim.When(claim.Every(gained, isCheap, isAsFast), claim.Confirmed, reached),
 		claim.When(claim.Every(gained, claim.Not(isCheap)), claim.Qualified, reached+", but with fewest neighbours the extension costs more than "+price),
+		claim.When(claim.Every(gained, claim.Not(isAsFast)), claim.Qualified, reached+", but "+tail+" is significantly higher"),
+		claim.When(claim.Every(gained, isCheap), claim.Inconclusive, reached+"; whether "+tail+" is higher is undecided"),
 		claim.When(gained, claim.Inconclusive, reached+"; whether the extension costs less than "+price+" is undecided"),
 		claim.When(
 			claim.Every(claim.Not(gained), claim.Is(e.after.Reached == 0)),
@@ -182,6 +198,9 @@ func (r reading) extendedFigures(all []extension) []claim.Figure {
 			claim.Ours(prefix+"memory asked for without harm, unextended", e.before.Overcommit, 1, "times"),
 			claim.Ours(prefix+"density gained", e.gained, 1, "times"),
 			claim.Ours(prefix+"throughput lost to the extension", e.price, 100, "%"))
+		for i, l := range e.latency {
+			figures = append(figures, claim.Ours(prefix+judgedLatencies[i].name+", extended over unextended", l, 1, "times"))
+		}
 	}
 	return claim.Measured(figures...)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"tare/claim"
 	"tare/platform"
 	"tare/report"
 	"tare/stats"
@@ -51,9 +50,6 @@ const (
 	perMilli       = 1e-3 // microseconds to milliseconds
 	neighboursHead = "neighbours"
 )
-
-// unharmedWithin is claim S3.2's.
-func unharmedWithin() float64 { return claim.Threshold("S3.2", "unharmed") / 100 }
 
 // titled names a part, with the arm's name where a run has several.
 func (r reading) titled(text string, a arm) string {
@@ -173,20 +169,19 @@ func placed(e stats.Estimate) report.Cell {
 
 // armTable has a row for each policy.
 func (r reading) armTable() report.Table {
-	within := unharmedWithin()
 	unsteady, warmUp := r.warmed()
 	t := report.Table{
 		Title: "Where throughput falls and latency rises, by policy",
-		Note:  fmt.Sprintf("Places are memory demand, in times the box's memory. Unharmed: throughput and p99 stay within %g %% of those with fewest neighbours up to there. A dash: no change was found.", 100*within) + unsteady,
+		Note:  "Places are memory demand, in times the box's memory. Unharmed: up to there throughput, p90 and p95 stay as with fewest neighbours, p99 and maximum nearly so. A dash: no change was found." + unsteady,
 		Method: "A fall or rise is a single change in the logarithm of throughput or of the p99, which a permutation test finds significant. Its interval is by resampling (docs/statistics.md). " +
-			"Gained is unharmed memory over that of the first row, in the same blocks. Ended is where sweeps stopped before their last number of neighbours." + warmUp,
+			"Unharmed is by the limits of claim S3.2, each widened to the A/A spread of the step with fewest neighbours. Gained is unharmed memory over that of the first row, in the same blocks. Ended is where sweeps stopped before their last number of neighbours." + warmUp,
 		Columns: []report.Column{
 			{Head: "policy"}, {Head: "throughput falls at", Number: true}, {Head: "throughput, ratio", Number: true},
 			{Head: "p99 rises at", Number: true}, {Head: "p99, ratio", Number: true},
 			{Head: "sweeps ended at", Optional: true}, {Head: "unharmed up to", Number: true}, {Head: "gained, ratio", Number: true, Optional: true},
 		},
 	}
-	densities := r.densities(within)
+	densities := r.densities()
 	for _, base := range r.bases() {
 		for _, a := range slices.Concat([]arm{base}, r.others(base)) {
 			if !a.measured() {
