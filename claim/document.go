@@ -83,7 +83,7 @@ type Row struct {
 	Runnable  bool // whether this tare has the study that decides it
 }
 
-// Rows sets claims beside the verdicts that [Latest] found.
+// Rows sets claims beside the verdicts that [Best] found.
 func Rows(claims []Claim, found map[string]Judgement, runnable func(Claim) bool) []Row {
 	rows := make([]Row, 0, len(claims))
 	for _, c := range claims {

@@ -33,7 +33,7 @@ type Judgement struct {
 	When              time.Time // it ended
 	Host              string    // in one line
 	// Since names what of the host is no longer as the run found it; filled by
-	// [Latest], which knows the host as it is.
+	// [Best], which knows the host as it is.
 	Since []string
 }
 

@@ -23,8 +23,9 @@ func (a *app) claims() *cobra.Command {
 		Use:   "claims [ID...]",
 		Short: "List what papers claim of containers, and what this host shows",
 		Long: `Claims lists what five papers claim of containers, and what has come of each claim
-on this host: confirmed, refuted, qualified or inconclusive, by the newest complete
-run that judges it, or not yet run, with the command that runs it. ID names a claim
+on this host: confirmed, refuted, qualified or inconclusive, or not yet run, with the command that
+runs it. Of the complete runs that judge it, that of most blocks counts, by the newest
+measuring code; runs of one design on this host are pooled. ID names a claim
 (S1.1), which is then told whole, or a paper (S1), whose claims are listed.`,
 		Example: `  tare claims
   tare claims S1.1
@@ -39,7 +40,7 @@ run that judges it, or not yet run, with the command that runs it. ID names a cl
 			return err
 		}
 		here := hostRecord(host.Read("/"))
-		found, notes, err := a.latestJudgements(here)
+		found, notes, err := a.bestJudgements(here)
 		if err != nil {
 			return err
 		}
@@ -101,9 +102,9 @@ func chosenClaims(args []string) (claims []claim.Claim, named bool, err error) {
 	return slices.DeleteFunc(claim.All(), func(c claim.Claim) bool { return !chosen[c.ID] }), named, nil
 }
 
-// latestJudgements reads the store, if there is one: where nothing has been
+// bestJudgements reads the store, if there is one: where nothing has been
 // measured, nothing is judged.
-func (a *app) latestJudgements(here record.Host) (map[string]claim.Judgement, []string, error) {
+func (a *app) bestJudgements(here record.Host) (map[string]claim.Judgement, []string, error) {
 	dir, err := a.stateDir()
 	if err != nil {
 		return nil, nil, err
@@ -116,7 +117,7 @@ func (a *app) latestJudgements(here record.Host) (map[string]claim.Judgement, []
 		return nil, nil, err
 	}
 	defer store.Close()
-	return claim.Latest(store, judges, here)
+	return claim.Best(store, judges, here)
 }
 
 // runnable tells whether this tare has the command that judges a claim.

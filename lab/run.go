@@ -146,6 +146,10 @@ type progress struct {
 	done          bool
 }
 
+// Code is the version of what measures. It rises where figures of before and after a change are not
+// to be taken together.
+const Code = 1
+
 // Run carries out a design and returns the run as recorded. The error is nil
 // where the plan was fulfilled, *Interrupted where what was measured stands but
 // more was wanted, and any other where nothing comparable was measured.
@@ -153,6 +157,7 @@ func (l *Lab) Run(ctx context.Context, d Design, run record.Run) (record.Run, er
 	if err := d.Validate(); err != nil {
 		return run, err
 	}
+	d.Plan.Code = Code
 	run.Study, run.Seed, run.Plan = d.Study, d.Seed, d.Plan
 	run.Conditions = d.conditions()
 	r := newRunner(l, d, run)

@@ -60,6 +60,9 @@ type Plan struct {
 	Precision      float64       `json:"precision,omitempty"` // wanted half-width as a ratio (0.02), or 0
 	Budget         time.Duration `json:"budget_ns,omitempty"` // for measuring, or 0
 	PilotBlocks    int           `json:"pilot_blocks,omitempty"`
+	// Code is the version of the code that measured (lab.Code). Runs of different ones are not
+	// taken together.
+	Code int `json:"code,omitempty"`
 	// Design is how trials are laid out: [DesignRounds]; empty is [DesignBlocks].
 	Design         string  `json:"design,omitempty"`
 	FailAbove      float64 `json:"fail_above,omitempty"`       // worsening against the baseline that is not accepted (0.05), or 0
