@@ -12,8 +12,7 @@ import (
 	"tare/load"
 )
 
-// httpd is S1's web server: Apache serving files. As there, a fifth of the data
-// gets four fifths of the requests (YCSB's hot spot).
+// httpd is S1's web server: Apache serving files, by default by YCSB's hot spot.
 type httpd struct{}
 
 func (httpd) Name() string    { return "httpd" }
@@ -30,6 +29,7 @@ const httpdData = image.HTTPDFiles * image.HTTPDFileSize >> 20
 func (httpd) Params() []Param {
 	return append([]Param{
 		{"data", "16", "MiB of files that are asked for, 1 to " + strconv.Itoa(httpdData)},
+		accessParam(uniform, serial+": one after the other"),
 		{"connection", "kept", "kept, or new: one for each request"},
 		{"access-log", "off", "off, or on: a line for each request, to standard output"},
 	}, pacedParams("500ms", 16)...)
@@ -37,6 +37,9 @@ func (httpd) Params() []Param {
 
 func (httpd) Program(p Params) (Program, error) {
 	if _, err := p.whole("data", 1, httpdData); err != nil {
+		return Program{}, err
+	}
+	if _, err := p.oneOf("access", hotSpot, uniform, serial); err != nil {
 		return Program{}, err
 	}
 	if _, err := p.oneOf("connection", "kept", "new"); err != nil {
@@ -91,7 +94,7 @@ func httpdTarget(t Trial, seed uint64) (load.HTTP, error) {
 	if err != nil {
 		return load.HTTP{}, err
 	}
-	files := newYCSB(data<<20/image.HTTPDFileSize, 100, seed)
+	files := newYCSB(data<<20/image.HTTPDFileSize, 100, seed).by(p["access"])
 	return load.HTTP{
 		Address: t.Address(p.portOr(httpdPort)), NewConnections: p["connection"] == "new", Status: 200, Dial: dialOf(t),
 		Next: func() load.HTTPRequest {

@@ -29,16 +29,21 @@ func (mapstore) Params() []Param {
 	return append([]Param{
 		{"data", there, "MiB of records that are asked for, 1 to " + strconv.Itoa(mostData) + "; what is above " + there + " is made in /data first, each copy's its own"},
 		{"reads", "100", "percent of the operations that read a record, 0 to 100; with any that write, each copy has a store of its own in /data, mapped for writing"},
+		accessParam(uniform),
 	}, pacedParams("500ms", 16)...)
 }
 
 // mapstorePlan is the parameters, read.
 type mapstorePlan struct {
 	data, reads int64
+	access      string
 }
 
 func planMapstore(p Params) (plan mapstorePlan, err error) {
 	if plan.data, err = p.whole("data", 1, mostData); err != nil {
+		return plan, err
+	}
+	if plan.access, err = p.oneOf("access", hotSpot, uniform); err != nil {
 		return plan, err
 	}
 	plan.reads, err = p.whole("reads", 0, 100)
@@ -164,7 +169,7 @@ func (p mapstorePlan) target(t Trial, seed uint64) load.RESP {
 	return load.RESP{
 		Address: t.Address(t.Params().portOr(mapstorePort)),
 		Dial:    dialOf(t),
-		Next:    newYCSB(recordsIn(p.data), p.reads, seed).resp(),
+		Next:    newYCSB(recordsIn(p.data), p.reads, seed).by(p.access).resp(),
 	}
 }
 

@@ -32,6 +32,7 @@ func (multimodel) Params() []Param {
 	return append([]Param{
 		{"data", "1", "MiB of documents put in before the server counts as ready, 1 to " + strconv.Itoa(mostData)},
 		readsParam("50"),
+		accessParam(uniform),
 		{"heap", "512", "of Java, in MiB, 128 to 1000000"},
 	}, loadParams("3s")...) // Java compiles while it runs: its first seconds are not its pace
 }
@@ -39,9 +40,13 @@ func (multimodel) Params() []Param {
 // multimodelPlan is the parameters, read.
 type multimodelPlan struct {
 	data, reads, heap int64
+	access            string
 }
 
 func planMultimodel(p Params) (plan multimodelPlan, err error) {
+	if plan.access, err = p.oneOf("access", hotSpot, uniform); err != nil {
+		return plan, err
+	}
 	if plan.data, err = p.whole("data", 1, mostData); err != nil {
 		return plan, err
 	}
@@ -184,7 +189,7 @@ func (p multimodelPlan) fill(ctx context.Context, address string) error {
 
 // next gives the mix, a seed's always the same.
 func (p multimodelPlan) next(seed uint64) func() load.HTTPRequest {
-	operations := newYCSB(recordsIn(p.data), p.reads, seed)
+	operations := newYCSB(recordsIn(p.data), p.reads, seed).by(p.access)
 	return func() load.HTTPRequest {
 		o := operations.next()
 		params := map[string]string{"id": recordKey(o.record)}

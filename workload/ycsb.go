@@ -80,6 +80,8 @@ type operation struct {
 // ycsb draws operations. Several goroutines may call it.
 type ycsb struct {
 	records, hot, reads int64
+	access              string // one of the accesses; empty is [hotSpot]
+	served              int64  // how many were drawn
 
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -101,15 +103,45 @@ func hotOf(records int64) int64 { return max(1, int64(float64(records)*hotDataFr
 func (m *ycsb) next() operation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := operation{record: m.random.Int64N(m.hot)}
-	if m.records > m.hot && m.random.Float64() >= hotOperationFraction {
-		o.record = m.hot + m.random.Int64N(m.records-m.hot)
-	}
+	o := operation{record: m.drawn()}
 	if o.read = m.random.Int64N(100) < m.reads; !o.read {
 		m.updates++
 		o.update = m.updates
 	}
 	return o
+}
+
+// The orders in which records are asked for. S1's table gives its access as uniform, its text as
+// a hot spot, and of httpd that it serves its files one after the other.
+const (
+	hotSpot = "hot-spot"
+	uniform = "uniform"
+	serial  = "serial"
+)
+
+// by has the records asked for in an order.
+func (m *ycsb) by(access string) *ycsb {
+	m.access = access
+	return m
+}
+
+// drawn is the next record.
+func (m *ycsb) drawn() int64 {
+	defer func() { m.served++ }()
+	switch {
+	case m.access == serial:
+		return m.served % m.records
+	case m.access == uniform:
+		return m.random.Int64N(m.records)
+	case m.records > m.hot && m.random.Float64() >= hotOperationFraction:
+		return m.hot + m.random.Int64N(m.records-m.hot)
+	}
+	return m.random.Int64N(m.hot)
+}
+
+// accessParam is a parameter that says which of some orders records are asked for in.
+func accessParam(others ...string) Param {
+	return Param{"access", hotSpot, hotSpot + " (a fifth of them gets four fifths of the requests), or " + strings.Join(others, ", or ")}
 }
 
 // resp gives the mix as commands of Redis' protocol.

@@ -56,6 +56,23 @@ func TestYCSBFractions(t *testing.T) {
 	}
 }
 
+func TestYCSBAccess(t *testing.T) {
+	in := newYCSB(3, 100, 1).by(serial)
+	for i := range int64(7) {
+		if got := in.next().record; got != i%3 {
+			t.Errorf("request %d in order is for record %d", i, got)
+		}
+	}
+	const n = 100_000
+	hot, m := 0, newYCSB(1000, 100, 1).by(uniform)
+	for range n {
+		if m.next().record < 200 {
+			hot++
+		}
+	}
+	within(t, "uniform requests of a fifth", hot, n, 0.2)
+}
+
 func FuzzYCSB(f *testing.F) {
 	f.Add(int64(1), uint8(50), uint64(1))
 	f.Add(int64(4), uint8(0), uint64(2))

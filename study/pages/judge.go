@@ -60,6 +60,7 @@ func (c verdicts) together(n int) verdicts {
 // published are S1's numbers of copies, and of the span of its recordings.
 const (
 	s1Copies = 4
+	s1Data   = 500 // MB, of each application
 	s1Window = 10 * time.Second
 	s1Steady = 2 * time.Minute
 )
@@ -71,9 +72,14 @@ func (c verdicts) over(
 	j claim.Judgement, of []subject, blocks int, kind func(application) bool, watched ...func(subject) string,
 ) claim.Judgement {
 	var stand, apart []string
+	standIns, least := 0, math.Inf(1) // MiB of data
 	for _, f := range of {
 		if f.standIn != "" {
 			stand = append(stand, f.standIn)
+			standIns++
+		}
+		if data, err := strconv.ParseFloat(f.Params["data"], 64); err == nil {
+			least = min(least, data)
 		}
 		if set := f.set(); set != "" {
 			stand = append(stand, set)
@@ -92,6 +98,12 @@ func (c verdicts) over(
 	}
 	if n := copiesOf(of[0].Condition); n != s1Copies {
 		apart = append(apart, fmt.Sprintf("%d copies, where S1 had %d", n, s1Copies))
+	}
+	if standIns > 0 {
+		apart = append(apart, fmt.Sprintf("%d programs stand in for S1's", standIns))
+	}
+	if least < s1Data {
+		apart = append(apart, fmt.Sprintf("data sets of %g MiB and more, where S1's had %d", least, s1Data))
 	}
 	text := fmt.Sprintf("%d of S1's %d applications, %d copies each, address randomisation %s, %d blocks",
 		len(of), all, copiesOf(of[0].Condition), c.aslr, blocks)
@@ -334,15 +346,16 @@ func (c verdicts) huge() (claim.Judgement, bool) {
 	if len(shared) > 0 {
 		j.Ours += "; groupable huge pages in " + strings.Join(shared, ", ")
 	}
-	switch {
-	case above || len(shared) > 0:
-		j.Verdict = claim.Refuted
-	case unsure:
-		j.Verdict = claim.Inconclusive
-	default:
-		j.Verdict = claim.Confirmed
-	}
-	j.Rests = "; huge pages are set to " + hugeSetting(c.Run.Host) + " here"
+	setting := hugeSetting(c.Run.Host)
+	j.Rests = "; huge pages are set to " + setting
+	var why string
+	j.Verdict, why = claim.Decide(
+		claim.When(claim.Is(above || len(shared) > 0), claim.Refuted, ""),
+		claim.When(claim.Is(setting != "always"), claim.Inconclusive,
+			"; only memory that asks for them can be huge, so that their absence shows nothing: set "+
+				"/sys/kernel/mm/transparent_hugepage/enabled to always"),
+		claim.When(claim.Is(!unsure), claim.Confirmed, ""))
+	j.Rests += why
 	return c.over(j, of, blocks, ofAll), true
 }
 
@@ -459,6 +472,7 @@ func (c verdicts) perInstruction() (claim.Judgement, bool) {
 // types is S1.11: the table of types.
 func (c verdicts) types() (claim.Judgement, bool) {
 	const id = "S1.11"
+	c = c.together(len(types)) // the means
 	j := claim.Judgement{Claim: id}
 	published, err := claim.Lookup(id)
 	if err != nil {
@@ -499,7 +513,7 @@ func (c verdicts) types() (claim.Judgement, bool) {
 	if len(of) == 0 {
 		return j, false
 	}
-	near := true
+	near := claim.True
 	distance := claim.Threshold(id, "distance")
 	var means []string
 	for _, t := range types {
@@ -509,23 +523,18 @@ func (c verdicts) types() (claim.Judgement, bool) {
 		}
 		j.Figures = append(j.Figures, claim.Measured(claim.Ours("mean, "+t.String(), e, 1, "%"))...)
 		means = append(means, fmt.Sprintf("%s %.1f", t, e.Value))
-		near = near && math.Abs(e.Value-theirs("mean", t.String())) <= distance
+		near = claim.Every(near, claim.Inside(e, theirs("mean", t.String())-distance, theirs("mean", t.String())+distance))
 	}
 	j.Ours = "mean, %: " + strings.Join(means, ", ")
 	j.Rests = fmt.Sprintf("; %d of %d have the same most frequent type as in S1", agree, len(of))
 	if len(other) > 0 {
 		j.Rests += ", not " + strings.Join(other, ", ")
 	}
-	switch {
-	case 2*agree < len(of):
-		j.Verdict = claim.Refuted
-	case agree == len(of) && near && !slices.ContainsFunc(of, func(f subject) bool { return f.standIn != "" }):
-		j.Verdict = claim.Confirmed
-	case agree == len(of):
-		j.Verdict = claim.Qualified
-	default:
-		j.Verdict = claim.Inconclusive
-	}
+	alike := claim.Is(agree == len(of))
+	j.Verdict, _ = claim.Decide(
+		claim.When(claim.Is(2*agree < len(of)), claim.Refuted, ""),
+		claim.When(claim.Every(alike, near), claim.Confirmed, ""),
+		claim.When(alike, claim.Qualified, ""))
 	return c.over(j, of, blocks, ofAll, otherWindow), true
 }
 

@@ -27,7 +27,7 @@ type application struct {
 var applications = []application{
 	{group: "multimodel", service: true, published: "ArangoDB", standIn: "ArcadeDB for ArangoDB"},
 	{group: "mapstore", service: true, published: "MongoDB", standIn: "a store of our own on LMDB for MongoDB"},
-	{group: "httpd", service: true, published: "httpd", sequential: true},
+	{group: "httpd[access=serial]", service: true, published: "httpd", sequential: true},
 	{group: "pagerank", service: true, published: "Graphchi", standIn: "PageRank of our own for Graphchi's"},
 	{group: "fio", published: "FIO", service: true},
 	{group: "hashing[access=dense]", published: "hashing dense", sequential: true},
