@@ -2,12 +2,14 @@ package startup
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"tare/claim"
 	"tare/record"
 	"tare/report"
+	"tare/stats"
 )
 
 // judged is the platform on which S1's claims are made.
@@ -116,7 +118,7 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 	default:
 		j.Verdict = claim.Inconclusive
 	}
-	return j, true
+	return limited(j, workload), true
 }
 
 // judgeApplications is S1.2: applications start alike, but for the document
@@ -226,96 +228,143 @@ func firstKey[V any](m map[string]V) string {
 	return keys[0]
 }
 
-// profile is the profiled condition on which S1.3 and S1.4 are judged.
-func (r reading) profile() (record.Condition, bool) {
-	for _, c := range r.of(kindProfile) {
-		if c.Platform == judged {
-			return c, true
+// fewest is of how many applications at least a mean over applications is spoken of.
+const fewest = 3
+
+// limited gives the verdict that some applications allow on a claim about all: of few, or of
+// programs that stand in for S1's, it is qualified at best, and few refute nothing.
+func limited(j claim.Judgement, applications ...string) claim.Judgement {
+	var stand []string
+	for _, name := range applications {
+		if !slices.Contains([]string{"httpd", "fio"}, name) { // which S1 ran
+			stand = append(stand, name)
 		}
 	}
-	return record.Condition{}, false
+	few := len(applications) < fewest
+	switch {
+	case few && j.Verdict == claim.Refuted:
+		j.Verdict = claim.Inconclusive
+		j.Rests += "; contrary to the claim"
+	case j.Verdict != claim.Confirmed && j.Verdict != claim.Qualified:
+		return j
+	case few || len(stand) > 0:
+		j.Verdict = claim.Qualified
+	}
+	if few {
+		j.Rests += "; of " + strings.Join(applications, " and ") + " alone, where S1 has the mean of its applications"
+	}
+	if len(stand) > 0 {
+		j.Rests += "; none of S1's own programs: " + strings.Join(stand, ", ")
+	}
+	return j
+}
+
+// profiles are the profiled conditions on which S1.3 and S1.4 are judged, one of each application.
+func (r reading) profiles() (all []record.Condition) {
+	for _, c := range r.of(kindProfile) {
+		if c.Platform == judged {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// share is a metric's mean over conditions, of the blocks that all have.
+func (r reading) share(of []record.Condition, metric string) stats.Estimate {
+	sums, counts := map[int]float64{}, map[int]int{}
+	for _, c := range of {
+		for block, v := range r.PerBlock(c, metric) {
+			sums[block] += v / float64(len(of))
+			counts[block]++
+		}
+	}
+	maps.DeleteFunc(sums, func(block int, _ float64) bool { return counts[block] < len(of) })
+	if len(sums) == 0 {
+		return stats.Absent(r.Report.Level)
+	}
+	return r.Mean(sums)
+}
+
+// ofProfiles is what of profiles stands beside a verdict.
+func ofProfiles(of []record.Condition, blocks int) (names []string, rests string) {
+	for _, c := range of {
+		names = append(names, workloadOf(c))
+	}
+	return names, fmt.Sprintf("%s at %g starts per second, %d profiled blocks", strings.Join(names, ", "), rate(of[0]), blocks)
 }
 
 // judgeKernel is S1.3: more than half is the kernel's.
 func judgeKernel(r reading) (claim.Judgement, bool) {
 	const id = "S1.3"
 	j := claim.Judgement{Claim: id}
-	c, ok := r.profile()
-	if !ok {
+	of := r.profiles()
+	if len(of) == 0 {
 		return j, false
 	}
-	kernel := r.Value(c, kernelShare)
+	r = r.together(1 + len(of)) // the mean, and each application by itself
+	kernel, user := r.share(of, kernelShare), r.share(of, userShare)
 	if !kernel.Known() {
 		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
 		return j, true
 	}
-	user := r.Value(c, userShare)
+	half := claim.Threshold(id, "half")
+	each := claim.True
+	for _, c := range of {
+		each = claim.Every(each, claim.Above(r.Value(c, kernelShare), half))
+	}
 	j.Figures = claim.Measured(claim.Ours("kernel", kernel, 1, "%"), claim.Ours("user", user, 1, "%"))
 	j.Ours = fmt.Sprintf("kernel %s %%, user %s %%", report.Said(kernel, 1), report.Said(user, 1))
-	j.Rests = fmt.Sprintf("%s at %g starts per second, %d profiled blocks", workloadOf(c), rate(c), kernel.N)
-	half := claim.Threshold(id, "half")
-	switch {
-	case kernel.Interval.Low > half:
-		j.Verdict = claim.Confirmed
-	case kernel.Interval.High < half:
-		j.Verdict = claim.Refuted
-	default:
-		j.Verdict = claim.Inconclusive
-	}
-	return j, true
+	names, rests := ofProfiles(of, kernel.N)
+	var why string
+	j.Verdict, why = claim.Decide(
+		claim.When(claim.Every(claim.Above(kernel, half), each), claim.Confirmed, ""),
+		claim.When(claim.Above(kernel, half), claim.Qualified, "; of the mean, and not of each application"),
+		claim.When(claim.Below(kernel, half), claim.Refuted, ""))
+	j.Rests = rests + why
+	return limited(j, names...), true
 }
 
 // judgeGroups is S1.4: two groups explain about 40 %.
 func judgeGroups(r reading) (claim.Judgement, bool) {
-	const id = "S1.4"
+	const id, memoryName, heapName, bothName = "S1.4", "kernel memory and process start", "Go allocation and collection", "both groups"
 	j := claim.Judgement{Claim: id}
-	c, ok := r.profile()
-	if !ok {
+	of := r.profiles()
+	if len(of) == 0 {
 		return j, false
 	}
 	published, err := claim.Lookup(id)
 	if err != nil {
 		panic(err)
 	}
-	of := func(name string) float64 {
+	theirs := func(name string) float64 {
 		f, ok := published.Figure(name)
 		if !ok {
 			panic("claim " + id + " publishes no " + name)
 		}
 		return f.Value
 	}
-	memory, heap, both := r.Value(c, memoryShare), r.Value(c, heapShare), r.Value(c, bothShare)
-	unassigned := r.Value(c, unassignedShare)
+	r = r.together(3) // the groups, and their sum
+	memory, heap, both := r.share(of, memoryShare), r.share(of, heapShare), r.share(of, bothShare)
+	unassigned := r.share(of, unassignedShare)
 	if !both.Known() {
 		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
 		return j, true
 	}
 	j.Figures = claim.Measured(
-		claim.Ours("kernel memory and process start", memory, 1, "%"),
-		claim.Ours("Go allocation and collection", heap, 1, "%"),
-		claim.Ours("both groups", both, 1, "%"),
-		claim.Ours("unassigned", unassigned, 1, "%"),
-	)
+		claim.Ours(memoryName, memory, 1, "%"), claim.Ours(heapName, heap, 1, "%"),
+		claim.Ours(bothName, both, 1, "%"), claim.Ours("unassigned", unassigned, 1, "%"))
 	j.Ours = fmt.Sprintf("memory and process start in the kernel %s %%, Go allocation and collection %s %%, together %s %%",
 		report.Said(memory, 1), report.Said(heap, 1), report.Said(both, 1))
-	j.Rests = fmt.Sprintf("%s at %g starts per second, %d profiled blocks; %.1f %% of samples in no group",
-		workloadOf(c), rate(c), both.N, unassigned.Value)
-	distance, centre := claim.Threshold(id, "distance"), of("both groups")
-	within := both.Interval.Low >= centre-distance && both.Interval.High <= centre+distance
-	outside := both.Interval.High < centre-distance || both.Interval.Low > centre+distance
-	halves := memory.Value >= of("kernel memory and process start")/2 && heap.Value >= of("Go allocation and collection")/2
-	switch {
-	case unassigned.Value > claim.Threshold(id, "unassigned"):
-		j.Verdict = claim.Inconclusive
-	case outside:
-		j.Verdict = claim.Refuted
-	case within && halves:
-		j.Verdict = claim.Confirmed
-	case within:
-		j.Verdict = claim.Qualified
-		j.Rests += "; only the sum agrees with the published one"
-	default:
-		j.Verdict = claim.Inconclusive
-	}
-	return j, true
+	names, rests := ofProfiles(of, both.N)
+	distance, centre := claim.Threshold(id, "distance"), theirs(bothName)
+	near := claim.Inside(both, centre-distance, centre+distance)
+	halves := claim.Every(claim.NotBelow(memory, theirs(memoryName)/2), claim.NotBelow(heap, theirs(heapName)/2))
+	var why string
+	j.Verdict, why = claim.Decide(
+		claim.When(claim.Is(unassigned.Value > claim.Threshold(id, "unassigned")), claim.Inconclusive, ""),
+		claim.When(claim.Not(near), claim.Refuted, ""),
+		claim.When(claim.Every(near, halves), claim.Confirmed, ""),
+		claim.When(near, claim.Qualified, "; only the sum agrees with the published one"))
+	j.Rests = fmt.Sprintf("%s; %.1f %% of samples in no group%s", rests, unassigned.Value, why)
+	return limited(j, names...), true
 }

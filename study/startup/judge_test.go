@@ -3,6 +3,8 @@ package startup
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/study/kit/kittest"
+	"tare/workload"
 )
 
 // made is a run whose figures are made up: what the judge must say of it is
@@ -64,9 +67,9 @@ func (m *made) ramp(t *testing.T, workload, platform string, rate, mean, tail, g
 	}
 }
 
-func (m *made) profile(kernel, memory, heap, unassigned float64) {
+func (m *made) profile(workload string, kernel, memory, heap, unassigned float64) {
 	c := record.Condition{
-		ID: "redis[profile]@docker", Label: "docker", Workload: "redis[profile]", Platform: "docker",
+		ID: workload + "[profile]@docker", Label: "docker", Workload: workload + "[profile]", Platform: "docker",
 		Factors: map[string]string{factorKind: kindProfile, factorRate: "8"}, Baseline: true, Metrics: profileMetrics(),
 	}
 	m.run.Conditions = append(m.run.Conditions, c)
@@ -96,11 +99,11 @@ func TestJudgeRates(t *testing.T) {
 		want claim.Verdict
 		at   []at
 	}{
-		{"as S1 has it", claim.Confirmed, []at{{1, 680, 780, 0}, {4, 1550, 2240, 0}, {8, 2650, 4590, 0}}},
+		{"as S1 has it", claim.Qualified, []at{{1, 680, 780, 0}, {4, 1550, 2240, 0}, {8, 2650, 4590, 0}}},
 		{"past the knee at the top", claim.Qualified, []at{{1, 680, 780, 0}, {4, 1550, 2240, 0}, {8, 2650, 4590, 40}}},
-		{"the rate makes no difference to the tail", claim.Refuted, []at{{1, 100, 200, 0}, {8, 150, 200, 0}}},
-		{"more than the rate", claim.Refuted, []at{{1, 100, 110, 0}, {2, 300, 900, 0}}},
-		{"faster at a higher rate", claim.Refuted, []at{{1, 300, 310, 0}, {2, 200, 220, 0}}},
+		{"the rate makes no difference to the tail", claim.Inconclusive, []at{{1, 100, 200, 0}, {8, 150, 200, 0}}},
+		{"more than the rate", claim.Inconclusive, []at{{1, 100, 110, 0}, {2, 300, 900, 0}}},
+		{"faster at a higher rate", claim.Inconclusive, []at{{1, 300, 310, 0}, {2, 200, 220, 0}}},
 		{"one rate is kept up with", claim.Inconclusive, []at{{1, 100, 110, 0}, {2, 300, 900, 50}}},
 		{"one rate was asked", claim.NotYetRun, []at{{1, 100, 110, 0}}},
 	} {
@@ -152,24 +155,87 @@ func TestJudgeApplications(t *testing.T) {
 }
 
 func TestJudgeProfile(t *testing.T) {
+	own, few := []string{"httpd", "fio", "httpd[data=64]"}, []string{"redis"}
+	stand := []string{"httpd", "redis", "hashing"}
 	for _, c := range []struct {
 		name                             string
+		of                               []string
 		kernel, memory, heap, unassigned float64
 		kernelIs, groupsAre              claim.Verdict
 	}{
-		{"as S1 has it", 57, 20, 21.7, 4, claim.Confirmed, claim.Confirmed},
-		{"mostly user, no heap", 40, 18, 4, 4, claim.Refuted, claim.Refuted},
-		{"half and half", 50, 36, 5.6, 4, claim.Inconclusive, claim.Qualified},
-		{"too much unassigned", 57, 20, 21.7, 14, claim.Confirmed, claim.Inconclusive},
+		{"as S1 has it", own, 57, 20, 21.7, 4, claim.Confirmed, claim.Confirmed},
+		{"as S1 has it, of stand-ins", stand, 57, 20, 21.7, 4, claim.Qualified, claim.Qualified},
+		{"of one application", few, 57, 20, 21.7, 4, claim.Qualified, claim.Qualified},
+		{"mostly user, no heap", own, 40, 18, 4, 4, claim.Refuted, claim.Refuted},
+		{"the same of one application", few, 40, 18, 4, 4, claim.Inconclusive, claim.Inconclusive},
+		{"half and half", stand, 50, 36, 5.6, 4, claim.Inconclusive, claim.Qualified},
+		{"too much unassigned", stand, 57, 20, 21.7, 14, claim.Qualified, claim.Inconclusive},
 	} {
 		m := makeRun(6)
-		m.profile(c.kernel, c.memory, c.heap, c.unassigned)
+		for _, name := range c.of {
+			m.profile(name, c.kernel, c.memory, c.heap, c.unassigned)
+		}
 		if got := verdictOf(t, m.run, "S1.3"); got.Verdict != c.kernelIs {
-			t.Errorf("%s: S1.3 %s (%s), want %s", c.name, got.Verdict, got.Ours, c.kernelIs)
+			t.Errorf("%s: S1.3 %s (%s; %s), want %s", c.name, got.Verdict, got.Ours, got.Rests, c.kernelIs)
 		}
 		if got := verdictOf(t, m.run, "S1.4"); got.Verdict != c.groupsAre {
-			t.Errorf("%s: S1.4 %s (%s), want %s", c.name, got.Verdict, got.Ours, c.groupsAre)
+			t.Errorf("%s: S1.4 %s (%s; %s), want %s", c.name, got.Verdict, got.Ours, got.Rests, c.groupsAre)
 		}
+	}
+}
+
+// Applications of S1 itself confirm, one that is another does not, and a mean is not of each.
+func TestLimited(t *testing.T) {
+	for _, c := range []struct {
+		of   []string
+		was  claim.Verdict
+		want claim.Verdict
+	}{
+		{[]string{"httpd", "fio", "httpd"}, claim.Confirmed, claim.Confirmed},
+		{[]string{"httpd", "fio", "httpd"}, claim.Refuted, claim.Refuted},
+		{[]string{"httpd", "fio", "redis"}, claim.Confirmed, claim.Qualified},
+		{[]string{"httpd", "fio", "redis"}, claim.Refuted, claim.Refuted},
+		{[]string{"httpd"}, claim.Confirmed, claim.Qualified},
+		{[]string{"httpd"}, claim.Refuted, claim.Inconclusive},
+		{[]string{"httpd"}, claim.Inconclusive, claim.Inconclusive},
+	} {
+		if got := limited(claim.Judgement{Verdict: c.was}, c.of...); got.Verdict != c.want {
+			t.Errorf("%s by %q is %s, want %s", c.was, c.of, got.Verdict, c.want)
+		}
+	}
+	m := makeRun(6)
+	for name, kernel := range map[string]float64{"httpd": 70, "fio": 70, "redis": 45} {
+		m.profile(name, kernel, 20, 21.7, 4)
+	}
+	if got := verdictOf(t, m.run, "S1.3"); got.Verdict != claim.Qualified || !strings.Contains(got.Rests, "not of each application") {
+		t.Errorf("one application apart: %s (%s)", got.Verdict, got.Rests)
+	}
+}
+
+// Shares that are anything at all confirm nothing; nor do starts of which the rate changes nothing.
+func TestNoiseConfirmsNothing(t *testing.T) {
+	profiles := makeRun(6)
+	for _, name := range []string{"httpd", "fio", "httpd[data=64]"} {
+		profiles.profile(name, 50, 20, 21.7, 4)
+	}
+	for i := range profiles.run.Conditions {
+		c := &profiles.run.Conditions[i]
+		c.Metrics = slices.DeleteFunc(slices.Clone(c.Metrics), func(m workload.Metric) bool {
+			return !slices.Contains([]string{kernelShare, memoryShare, heapShare, bothShare, unassignedShare}, m.Name)
+		})
+	}
+	for id, judge := range map[string]func(reading) (claim.Judgement, bool){"S1.3": judgeKernel, "S1.4": judgeGroups} {
+		kittest.NoiseConfirmsNothing(t, id, func(seed uint64) (claim.Judgement, bool) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			for i := range profiles.run.Trials {
+				for s, sample := range profiles.run.Trials[i].Samples {
+					if sample.Metric != unassignedShare {
+						profiles.run.Trials[i].Samples[s].Value = 100 * random.Float64()
+					}
+				}
+			}
+			return judge(read(profiles.run))
+		})
 	}
 }
 
@@ -181,7 +247,7 @@ func TestSheetOfAnyRun(t *testing.T) {
 			full.ramp(t, "redis", on, rate, 100, 200, map[float64]float64{1: 0, 8: 30}[rate])
 		}
 	}
-	full.profile(57, 20, 21.7, 4)
+	full.profile("redis", 57, 20, 21.7, 4)
 	empty := full.run
 	empty.Trials = nil
 	for name, run := range map[string]record.Run{"full": full.run, "without trials": empty, "without conditions": {ID: "x"}} {
