@@ -3,8 +3,6 @@ package startup
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/study/kit/kittest"
-	"tare/workload"
 )
 
 // made is a run whose figures are made up: what the judge must say of it is
@@ -209,33 +206,6 @@ func TestLimited(t *testing.T) {
 	}
 	if got := verdictOf(t, m.run, "S1.3"); got.Verdict != claim.Qualified || !strings.Contains(got.Rests, "not of each application") {
 		t.Errorf("one application apart: %s (%s)", got.Verdict, got.Rests)
-	}
-}
-
-// Shares that are anything at all confirm nothing; nor do starts of which the rate changes nothing.
-func TestNoiseConfirmsNothing(t *testing.T) {
-	profiles := makeRun(6)
-	for _, name := range []string{"httpd", "fio", "httpd[data=64]"} {
-		profiles.profile(name, 50, 20, 21.7, 4)
-	}
-	for i := range profiles.run.Conditions {
-		c := &profiles.run.Conditions[i]
-		c.Metrics = slices.DeleteFunc(slices.Clone(c.Metrics), func(m workload.Metric) bool {
-			return !slices.Contains([]string{kernelShare, memoryShare, heapShare, bothShare, unassignedShare}, m.Name)
-		})
-	}
-	for id, judge := range map[string]func(reading) (claim.Judgement, bool){"S1.3": judgeKernel, "S1.4": judgeGroups} {
-		kittest.NoiseConfirmsNothing(t, id, func(seed uint64) (claim.Judgement, bool) {
-			random := rand.New(rand.NewPCG(seed, 1))
-			for i := range profiles.run.Trials {
-				for s, sample := range profiles.run.Trials[i].Samples {
-					if sample.Metric != unassignedShare {
-						profiles.run.Trials[i].Samples[s].Value = 100 * random.Float64()
-					}
-				}
-			}
-			return judge(read(profiles.run))
-		})
 	}
 }
 
