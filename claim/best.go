@@ -33,7 +33,7 @@ func Best(runs Runs, judges map[string]Judge, here record.Host) (map[string]Judg
 	l := ledger{runs: runs, judges: judges, here: here, found: map[string]Judgement{}}
 	for _, study := range slices.Sorted(maps.Keys(judges)) {
 		of := slices.DeleteFunc(slices.Clone(list), func(r record.Run) bool {
-			return r.Study != study || r.Status != record.Complete || !sameMachine(r.Host, here)
+			return r.Study != study || r.Status != record.Complete || !SameMachine(r.Host, here)
 		})
 		slices.SortStableFunc(of, func(a, b record.Run) int { return cmp.Compare(b.Plan.Code, a.Plan.Code) })
 		for len(of) > 0 && !l.isWhole(study) {

@@ -45,6 +45,11 @@ type Claim struct {
 	Study string
 	// Command runs that study so that it judges this claim.
 	Command []string
+	// Quick, where there is one, is that command narrowed to what decides the claim in three short
+	// blocks. Where there is none, three blocks of Command are short.
+	Quick []string
+	// Needs are what a host must have beside what the command itself requires.
+	Needs []Need
 }
 
 // ShortWidth is how long a claim's Short may be: what a line of 80 columns has

@@ -7,9 +7,9 @@ import (
 	"tare/record"
 )
 
-// sameMachine tells whether two fingerprints are of one machine, by what stays
+// SameMachine tells whether two fingerprints are of one machine, by what stays
 // while its software changes.
-func sameMachine(a, b record.Host) bool {
+func SameMachine(a, b record.Host) bool {
 	return a.Hostname == b.Hostname && a.Arch == b.Arch && a.CPUModel == b.CPUModel && a.CPUs == b.CPUs &&
 		a.Virtual == b.Virtual
 }

@@ -31,6 +31,7 @@ var (
 var s1 = []Claim{
 	{
 		ID: "S1.1", Paper: characterization, Study: "startup",
+		Quick:   []string{"tare", "startup", "--platform", "docker", "--rate", "1,8", "--knee=false"},
 		Command: []string{"tare", "startup", "--platform", "docker", "--rate", "1,2,4,8"},
 		Short:   "the more starts a second, the slower; the tail most",
 		Says:    "When containers are started at a growing rate, a start takes longer on average, though by a smaller factor than the rate grows; the 95th percentile grows by a larger factor than the mean.",
@@ -45,6 +46,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.2", Paper: characterization, Study: "startup",
+		Quick:   []string{"tare", "startup", "--platform", "docker", "--rate", "8", "--knee=false", "--count", "10", "--workload", "empty,redis,httpd,docstore,uri-parser,hashing"},
 		Command: []string{"tare", "startup", "--platform", "docker", "--rate", "8", "--workload", "empty,redis,httpd,docstore,uri-parser,hashing"},
 		Short:   "applications start alike, but for the document database",
 		Says:    "At the highest rate most applications take about as long to start as one another; the document database, which maps its storage into memory, stands out. What makes the difference is the image's size, what the program does before it serves, and how it launches processes.",
@@ -55,6 +57,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.3", Paper: characterization, Study: "startup",
+		Quick:     startsInShort,
 		Command:   []string{"tare", "startup", "--platform", "docker", "--rate", "1,2,4,8", "--profile"},
 		Short:     "more than half of a start's CPU time is the kernel's",
 		Says:      "Of the time spent on CPUs while containers come up, the kernel takes more than the engine, its libraries and runtimes and the application together.",
@@ -64,6 +67,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.4", Paper: characterization, Study: "startup",
+		Quick:   startsInShort,
 		Command: []string{"tare", "startup", "--platform", "docker", "--rate", "1,2,4,8", "--profile"},
 		Short:   "memory and process set-up, and Go's heap, make 40 %",
 		Says:    "Two groups of functions explain about two fifths of a start: in the kernel, setting up memory and processes (copying page ranges, handling faults, unmapping them again); in Go programs, allocating memory and collecting it.",
@@ -78,6 +82,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.5", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		Quick: pagesInShort,
 		Short: "half of all page-table entries are doubled at start",
 		Says:  "Just after the start, in four containers of one image on one core, about half of all page-table entries map the same page to the same frame in more than one process. A web server with many workers has most such entries; a program that has yet to touch its mapped file has least.",
 		Published: []Figure{
@@ -89,6 +94,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.6", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		Quick: pagesInShort,
 		Short: "entries are shared more after two minutes of service",
 		Says:  "After two minutes of work the share of doubled entries has grown in services, most where mapped data is served as it is; a program that buffers what it reads keeps most entries to itself.",
 		Published: []Figure{
@@ -102,6 +108,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.7", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		Quick: pagesInShort,
 		Short: "most pages in use are mapped more than once",
 		Says:  "The share of mapped pages that the kernel holds for active grows from the start to the steady state, and most of the active ones are doubled entries.",
 		Published: []Figure{
@@ -113,6 +120,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.8", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		Quick:     pagesInShort,
 		Short:     "huge pages hardly occur, and never where pages are shared",
 		Says:      "Transparent huge pages cover next to none of the active pages, and none that is mapped by several processes, since they are made for anonymous memory only.",
 		Published: []Figure{atMost("huge among active, Graphchi", 0.07, "%"), exactly("huge among groupable", 0, "%")},
@@ -121,6 +129,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.9", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		Quick: pagesInShort,
 		Short: "a third of page faults are taken by several containers",
 		Says:  "Containers of one image take many page faults on the very pages on which another of them faulted; those that walk their data in the same order take most of them twice, those that pick at random few.",
 		Published: []Figure{
@@ -135,6 +144,8 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.10", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		Quick:     pagesInShort,
+		Needs:     []Need{needsCounters},
 		Short:     "fifteen page faults in a million instructions",
 		Says:      "Containerised applications take in the order of fifteen page faults in a million instructions; a web server that passes new data on with little work takes most.",
 		Published: []Figure{exactly("mean", 15.07, "faults per 10^6 instructions"), exactly("httpd", 47.32, "faults per 10^6 instructions")},
@@ -143,6 +154,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.11", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		Quick:         pagesInShort,
 		Short:         "which types of page faults an application takes",
 		Says:          "What kinds of faults an application takes follows from how it uses memory: services fault on reads of mapped files and on fresh anonymous memory, a program that buffers on anonymous memory, one that writes a shared mapping on that; functions take a third of theirs on write-protected pages; nothing is swapped.",
 		Published:     faultTable,
@@ -153,6 +165,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.12", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		Quick:     pagesInShort,
 		Short:     "hardly any fault breaks the sharing by copying",
 		Says:      "Faults that copy a page on its first write are so few that the sharing between containers outlives the program's work.",
 		Published: []Figure{exactly("copy-on-write, mean", 1.30, "%")},
@@ -162,6 +175,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.13", Paper: characterization, Study: "gpu", Command: []string{"tare", "gpu"},
+		Needs: []Need{needsGPU},
 		Short: "GPU kernels take the same share of time in a container",
 		Says:  "A CUDA program divides its time between kernels and calls of the API in the same proportion in a container as without one: kernels run at the device's own speed.",
 		Published: []Figure{
@@ -173,6 +187,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.14", Paper: characterization, Study: "gpu", Command: []string{"tare", "gpu"},
+		Needs: []Need{needsGPU},
 		Short: "a GPU program takes 7 % longer in a container",
 		Says:  "From start to end a GPU program is a few percent slower in a container, between a few and a tenth by application.",
 		Published: []Figure{
@@ -184,6 +199,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.15", Paper: characterization, Study: "gpu", Command: []string{"tare", "gpu"},
+		Needs: []Need{needsGPU},
 		Short: "the loss is compilation for the device at run time",
 		Says:  "What a GPU program loses in a container it loses while its code is compiled for the device at run time; allocation costs more too but is a sliver of the run, and copies cost the same. So one should build for the exact device.",
 		Published: []Figure{

@@ -38,6 +38,7 @@ var quotaTable = func() []Figure {
 var s4 = []Claim{
 	{
 		ID: "S4.1", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "cpu"},
+		Quick: cpuInShort,
 		Short: "CPU shares and the host's network cost a small constant",
 		Says:  "A service alone on its core, in a container that has CPU shares and the host's network, answers a few percent later than on bare metal: a constant, which leaves the tail as it was.",
 		Published: []Figure{
@@ -50,6 +51,7 @@ var s4 = []Claim{
 	},
 	{
 		ID: "S4.2", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "cpu"},
+		Quick:         cpuInShort,
 		Short:         "below its CPU demand a quota stalls so many requests",
 		Says:          "As long as quota over period is below the service's demand for CPU time, the number of stalled requests times the quota is constant, being the CPU time of all requests; once the quota exceeds the demand the long tail is gone.",
 		Published:     append([]Figure{about("stalled times quota", 1.0e8, "us"), about("CPU demand", 30, "%")}, quotaTable...),
@@ -65,6 +67,8 @@ var s4 = []Claim{
 	},
 	{
 		ID: "S4.3", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "cpu"},
+		Quick: cpuInShort,
+		Needs: []Need{needsClock.partly("whether the clock rate is the cause")},
 		Short: "a neighbour on the core harms, or helps by clock rate",
 		Says:  "Two containers that share a core by quotas disturb one another while the core is lightly used; where it is busy the processor clocks higher, and both come out ahead.",
 		Published: []Figure{
@@ -76,6 +80,7 @@ var s4 = []Claim{
 	},
 	{
 		ID: "S4.4", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "network"},
+		Quick:     []string{"tare", "latency", "network", "--duration", "200ms"},
 		Short:     "a bridge costs a fixed time a trip, not a percentage",
 		Says:      "Port mapping over a bridge adds a fixed time to each trip against the host's port: at most a tenth for small messages, and nothing to be seen at 100 KB.",
 		Published: []Figure{atMost("bridge against host", 110, "%")},
@@ -85,6 +90,7 @@ var s4 = []Claim{
 	},
 	{
 		ID: "S4.5", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "files"},
+		Quick:         filesInShort,
 		Short:         "writing is as fast in the container's layer as outside",
 		Says:          "Writing to an open file, flushed each time, takes as long in the container's own layer as in a directory mounted into it.",
 		Published:     []Figure{about("difference", 0, "%")},
@@ -95,6 +101,7 @@ var s4 = []Claim{
 	},
 	{
 		ID: "S4.6", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "files"},
+		Quick:     filesInShort,
 		Short:     "opening a file is far slower in the container's layer",
 		Says:      "Opening a file takes much longer in the container's layers than in a mounted directory, for its layer must be found; on the first write the file is copied up as well, which takes longer the larger it is.",
 		Published: []Figure{atLeast("slower", 20, "%")},
@@ -104,6 +111,7 @@ var s4 = []Claim{
 	},
 	{
 		ID: "S4.7", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "files"},
+		Quick:     filesInShort,
 		Short:     "listing a directory takes longer by every layer below",
 		Says:      "Walking a directory tree takes time in proportion to the number of layers that hide older copies of it, since what is hidden is scanned too.",
 		Published: []Figure{exactly("layers at most", 32, ""), exactly("tree", 53.9, "MB")},
@@ -113,6 +121,7 @@ var s4 = []Claim{
 	},
 	{
 		ID: "S4.8", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "files"},
+		Quick: filesInShort,
 		Short: "flattening an image restores one layer's speed",
 		Says:  "An image exported and imported again has one layer and what is visible alone: it is walked as fast as an image that never had more, it is a fraction of the size, and making it takes seconds.",
 		Published: []Figure{
