@@ -16,7 +16,7 @@ import (
 // by paper, and below each paper the commands that judge what is not yet run.
 func ClaimList(w io.Writer, here record.Host, rows []claim.Row, notes []string, opt TerminalOptions) error {
 	s := newScreen(opt.Width, opt.Color)
-	s.paragraph(bold, claimsAnswer(rows))
+	s.paragraph(bold, ClaimsAnswer(rows))
 	s.blank()
 	s.field("host", hostText(here))
 	for from := 0; from < len(rows); {
@@ -58,37 +58,42 @@ func JudgedClaims(judgements []claim.Judgement) []Judgement {
 		if i < 0 {
 			continue
 		}
-		j := judgements[i]
-		why := j.Rests
-		for _, more := range []string{c.Inconsistency, j.NotRepresentative} {
-			if more != "" {
-				why += ". " + strings.TrimSuffix(more, ".")
-			}
-		}
-		var published []string
-		for i, f := range c.Published {
-			if i == mostPublished {
-				published = append(published, fmt.Sprintf("and %d more (tare claims %s)", len(c.Published)-i, c.ID))
-				break
-			}
-			published = append(published, f.Name+" "+f.Text())
-		}
-		if len(published) == 0 {
-			published = []string{c.Remark}
-		}
-		rows = append(rows, Judgement{
-			Claim: c.ID, Says: c.Says, Published: strings.Join(published, ", "), Ours: j.Ours,
-			Verdict: string(j.Verdict), Why: why, Tone: claimTone(j.Verdict),
-		})
+		rows = append(rows, JudgedClaim(c, judgements[i]))
 	}
 	return rows
+}
+
+// JudgedClaim is the row of one claim.
+func JudgedClaim(c claim.Claim, j claim.Judgement) Judgement {
+	why := j.Rests
+	for _, more := range []string{c.Inconsistency, j.NotRepresentative} {
+		if more != "" {
+			why += ". " + strings.TrimSuffix(more, ".")
+		}
+	}
+	var published []string
+	for i, f := range c.Published {
+		if i == mostPublished {
+			published = append(published, fmt.Sprintf("and %d more (tare claims %s)", len(c.Published)-i, c.ID))
+			break
+		}
+		published = append(published, f.Name+" "+f.Text())
+	}
+	if len(published) == 0 {
+		published = []string{c.Remark}
+	}
+	return Judgement{
+		Claim: c.ID, Says: c.Says, Published: strings.Join(published, ", "), Ours: j.Ours,
+		Verdict: string(j.Verdict), Why: strings.TrimPrefix(why, ". "), Tone: ClaimTone(j.Verdict),
+	}
 }
 
 // mostPublished is how many of a claim's figures stand beside ours in a row;
 // tables of them are the studies' to show.
 const mostPublished = 12
 
-func claimTone(v claim.Verdict) Tone {
+// ClaimTone is how the verdict on a claim is to be taken.
+func ClaimTone(v claim.Verdict) Tone {
 	switch v {
 	case claim.Confirmed:
 		return Good
@@ -115,8 +120,8 @@ func claimStyle(v claim.Verdict) terminal.Sequence {
 	return faint
 }
 
-// claimsAnswer counts the verdicts in a sentence.
-func claimsAnswer(rows []claim.Row) string {
+// ClaimsAnswer counts the verdicts in a sentence.
+func ClaimsAnswer(rows []claim.Row) string {
 	count := map[claim.Verdict]int{}
 	for _, r := range rows {
 		count[r.Judgement.Verdict]++
@@ -198,6 +203,19 @@ func commandsFor(rows []claim.Row) []claimCommand {
 		commands[i].claims = claimSpans(rows, of[commands[i].command])
 	}
 	return commands
+}
+
+// ClaimSpans names claims among all: "S1.1, S1.5 to S1.12".
+func ClaimSpans(claims []claim.Claim) string {
+	var rows []claim.Row
+	var at []int
+	for i, c := range claim.All() {
+		rows = append(rows, claim.Row{Claim: c})
+		if slices.ContainsFunc(claims, func(one claim.Claim) bool { return one.ID == c.ID }) {
+			at = append(at, i)
+		}
+	}
+	return claimSpans(rows, at)
 }
 
 // claimSpans names the claims at some places among rows: "S1.1, S1.5 to S1.12".
@@ -311,7 +329,13 @@ func figuresTable(published, ours []claim.Figure) Table {
 	return t
 }
 
-// ownFigure writes a figure of ours to the digits that its interval supports.
+// OwnFigure writes a figure of ours to the digits that its interval supports; interval is empty where it
+// has none.
+func OwnFigure(f claim.Figure) (value, interval string) {
+	cells := ownFigure(f)
+	return cells[0].Text, cells[1].Text
+}
+
 func ownFigure(f claim.Figure) []Cell {
 	value, span, n := "", "", ""
 	unit := ""

@@ -58,12 +58,14 @@ type page struct {
 	Script    template.JS
 	Policy    string
 
+	Runs        bool
 	Parts, Foot []partPage
 }
 
 // A partPage holds one part; of the pointers and lists one is set.
 type partPage struct {
 	Title    string
+	Chapter  int // its number from 1, where the part begins one
 	Notes    []string
 	Method   []string
 	Table    *tablePage
@@ -92,6 +94,7 @@ func newPage(s Sheet) page {
 		Banners:   bannersOf(s),
 		Reproduce: clean(s.Command),
 		Next:      cleaned(s.Next),
+		Runs:      s.Runs,
 		Style:     template.CSS(pageStyle),
 		Script:    template.JS(pageScript),
 		Policy:    policy(pageStyle, pageScript),
@@ -108,8 +111,14 @@ func newPage(s Sheet) page {
 		p.Weight = append(p.Weight, typeset(item.text()))
 	}
 	var colours colouring
+	chapters := 0
 	for _, part := range partsOf(s.Parts) {
-		p.Parts = append(p.Parts, newPartPage(part, &colours))
+		one := newPartPage(part, &colours)
+		if one.Chapter > 0 {
+			chapters++
+			one.Chapter = chapters
+		}
+		p.Parts = append(p.Parts, one)
 	}
 	for _, part := range partsOf(s.Foot) {
 		p.Foot = append(p.Foot, newPartPage(part, &colours))
@@ -166,6 +175,8 @@ func newPartPage(part Part, colours *colouring) partPage {
 		p.Warnings = cleaned(part)
 	case Prose:
 		p.Prose = typesetAll(paragraphs(part.Text))
+	case Chapter:
+		p.Chapter, p.Prose = 1, typesetAll(paragraphs(part.Text))
 	}
 	p.Notes, p.Method = typesetAll(paragraphs(note)), typesetAll(paragraphs(method))
 	return p

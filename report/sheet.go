@@ -24,6 +24,7 @@ type Sheet struct {
 	Next    []string // commands to run next
 	Command string   // reproduces this run
 	Foot    []Part   // on the page alone, below all else
+	Runs    bool     // it is of many runs: each of their pages says what the instrument cost
 	Version string   // of the tare that measured
 }
 
@@ -32,7 +33,7 @@ type Sheet struct {
 const HoldTogether = "The intervals of this answer hold together (Bonferroni), and so do those of a claim and those of all advice. Tables show each comparison's own."
 
 // Part is one element of a Sheet: a [Table], [Chart], [Bars], [Heat], [Timeline],
-// [Flame], [Judgements] or [Prose], or one of them as [Long]. [Tails] makes a chart of
+// [Flame], [Judgements], [Prose] or [Chapter], or one of them as [Long]. [Tails] makes a chart of
 // latencies. [WeighSheet] has parts of its own besides.
 type Part interface{ heading() string }
 
@@ -264,6 +265,12 @@ type Prose struct {
 	Text  string // paragraphs parted by an empty line
 }
 
+// Chapter begins one: the parts up to the next are its own. A page lists its chapters at the top.
+type Chapter struct {
+	Title string
+	Text  string // as Prose has it
+}
+
 // factList is a list of names and values, for the page.
 type factList struct {
 	title  string
@@ -281,5 +288,6 @@ func (p Timeline) heading() string   { return p.Title }
 func (p Flame) heading() string      { return p.Title }
 func (p Judgements) heading() string { return p.Title }
 func (p Prose) heading() string      { return p.Title }
+func (p Chapter) heading() string    { return p.Title }
 func (p factList) heading() string   { return p.title }
 func (p warnings) heading() string   { return "" }

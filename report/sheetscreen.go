@@ -109,12 +109,9 @@ func (s *screen) part(p Part, opt TerminalOptions) {
 	case Judgements:
 		s.judgements(p)
 	case Prose:
-		for i, text := range paragraphs(p.Text) {
-			if i > 0 {
-				s.blank()
-			}
-			s.paragraph(plain, text)
-		}
+		s.prose(p.Text)
+	case Chapter:
+		s.prose(p.Text)
 	}
 	note, method := noteOf(p)
 	s.notes(note)
@@ -123,10 +120,20 @@ func (s *screen) part(p Part, opt TerminalOptions) {
 	}
 }
 
+// prose writes paragraphs.
+func (s *screen) prose(text string) {
+	for i, paragraph := range paragraphs(text) {
+		if i > 0 {
+			s.blank()
+		}
+		s.paragraph(plain, paragraph)
+	}
+}
+
 // sheetClosing is the foot: what measuring cost, and what to do next.
 func (s *screen) sheetClosing(sheet Sheet, opt TerminalOptions) {
 	s.blank()
-	if len(sheet.Weight) == 0 {
+	if len(sheet.Weight) == 0 && !sheet.Runs {
 		s.field("weight", "of the instrument itself: not measured with this run")
 	}
 	for i, item := range sheet.Weight {
