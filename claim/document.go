@@ -48,6 +48,8 @@ type DocumentClaim struct {
 	Command       []string         `json:"command"`
 	Runnable      bool             `json:"runnable"` // this tare has the study
 	Verdict       Verdict          `json:"verdict"`
+	// Left says why `tare reproduce` ran nothing for it on this host; empty otherwise.
+	Left string `json:"left"`
 	// Judgement is null where the claim is not yet run.
 	Judgement *DocumentJudgement `json:"judgement"`
 }
@@ -81,6 +83,8 @@ type Row struct {
 	// Judgement has the verdict NotYetRun, and nothing else, where no run judges it.
 	Judgement Judgement
 	Runnable  bool // whether this tare has the study that decides it
+	// Left says why nothing is run for it here; empty where that is not known, or something is.
+	Left string
 }
 
 // Rows sets claims beside the verdicts that [Best] found.
@@ -120,6 +124,7 @@ func NewDocument(here record.Host, rows []Row, notes []string) Document {
 			Command:       filled(r.Command),
 			Runnable:      r.Runnable,
 			Verdict:       r.Judgement.Verdict,
+			Left:          r.Left,
 		}
 		if j := r.Judgement; j.Verdict != NotYetRun {
 			c.Judgement = &DocumentJudgement{

@@ -167,6 +167,7 @@ side, and gives each change with an interval and a verdict.`,
 		a.workloads(),
 		a.claims(),
 		a.diagnose(),
+		a.reproduce(),
 		a.place(),
 		a.causes(),
 	)

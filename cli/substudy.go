@@ -317,17 +317,7 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if err != nil {
 		return err
 	}
-	pass := d.Pass()
-	if s.preparing != nil {
-		pass += s.preparing(d)
-	}
-	takes := max(d.Plan.Budget, pass)
-	if d.Plan.Blocks > 0 {
-		takes = pass * time.Duration(d.Plan.Blocks)
-	}
-	if s.takes != nil {
-		takes = s.takes(d, host)
-	}
+	pass, takes := s.expected(d, host)
 	if s.flags.dryRun {
 		if err := a.printDesign(cmd.Context(), dir, d, takes, host.Platform); err != nil || s.takes != nil {
 			return err
@@ -376,6 +366,22 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 			return m.lab.Run(cmd.Context(), d, run)
 		},
 	)
+}
+
+// expected is how long one block of everything takes, and the run.
+func (s *subStudy) expected(d lab.Design, on studyHost) (pass, takes time.Duration) {
+	pass = d.Pass()
+	if s.preparing != nil {
+		pass += s.preparing(d)
+	}
+	takes = max(d.Plan.Budget, pass)
+	if d.Plan.Blocks > 0 {
+		takes = pass * time.Duration(d.Plan.Blocks)
+	}
+	if s.takes != nil {
+		takes = s.takes(d, on)
+	}
+	return pass, takes
 }
 
 // fewBlocks says that too few blocks for an interval fit into a budget, and what does;
@@ -465,29 +471,38 @@ func (a *app) resumeSub(
 	run record.Run,
 	out, json string,
 ) error {
+	cmd, s, err := a.readLine(commands, run.Command)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", run.ID, err)
+	}
+	cmd.SetContext(ctx)
+	return a.measureSub(
+		ctx,
+		run.Study,
+		s,
+		cmd,
+		cmd.Flags().Args(),
+		dir,
+		out,
+		json,
+		func(m *measuring, d lab.Design) (record.Run, error) {
+			return m.lab.Resume(ctx, d, run)
+		},
+	)
+}
+
+// readLine makes the command, of some, that a whole command line is of, and reads its flags.
+func (a *app) readLine(commands []subStudied, whole []string) (*cobra.Command, *subStudy, error) {
 	for _, command := range commands {
 		cmd, s := command()
-		line, err := storedArguments(a, run.Command, cmd.Name())
+		line, err := storedArguments(a, whole, cmd.Name())
 		if err != nil {
 			continue
 		}
 		if err := cmd.ParseFlags(line); err != nil {
-			return fmt.Errorf("run %s: its command line cannot be read again: %w", run.ID, err)
+			return nil, nil, fmt.Errorf("its command line cannot be read again: %w", err)
 		}
-		cmd.SetContext(ctx)
-		return a.measureSub(
-			ctx,
-			run.Study,
-			s,
-			cmd,
-			cmd.Flags().Args(),
-			dir,
-			out,
-			json,
-			func(m *measuring, d lab.Design) (record.Run, error) {
-				return m.lab.Resume(ctx, d, run)
-			},
-		)
+		return cmd, s, nil
 	}
-	return fmt.Errorf("run %s: its command line %q cannot be read again", run.ID, strings.Join(run.Command, " "))
+	return nil, nil, fmt.Errorf("its command line %q cannot be read again", strings.Join(whole, " "))
 }

@@ -1,0 +1,414 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/claim"
+	hostfacts "tare/kernel/host"
+	"tare/kernel/nvidia"
+	"tare/lab"
+	"tare/platform"
+	"tare/record"
+	"tare/report"
+	"tare/study/gpu"
+	"tare/study/reproduction"
+	"tare/terminal"
+)
+
+// reproduceFlags are what the user asked for of `tare reproduce`.
+type reproduceFlags struct {
+	quick, full, disruptive bool
+	dryRun, yes             bool
+	budget                  time.Duration
+	out, json               string
+}
+
+func (a *app) reproduce() *cobra.Command {
+	f := &reproduceFlags{}
+	cmd := &cobra.Command{
+		Use:   "reproduce [ID...] [flags]",
+		Short: "Run what published claims need, and show them beside what this host says",
+		Long: `Reproduce runs the studies that decide published claims: those that ID names (S1.1, or
+a paper: S1), or all. One run often decides several claims, and is made once. Then it
+prints one table, and writes one page with a chapter a paper.
+
+Each run is one of the study's own command. Runs that are there already, by the same
+version of tare, are not made again, and one that was stopped is finished: the same
+command goes on where the last one ended. Claims that this host cannot decide are
+listed with the host that could.`,
+		Example: `  tare reproduce --dry-run
+  tare reproduce --quick --yes
+  tare reproduce S4.2 S5
+  tare reproduce --budget 2h --yes`,
+		ValidArgsFunction: completeClaims,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.quick, "quick", false, "three short blocks of each run: within 45 minutes on two CPUs")
+	flags.BoolVar(&f.full, "full", false, "the published sizes; takes weeks")
+	flags.DurationVar(&f.budget, "budget", 0, "time for all runs: those that do not fit are left for the next time")
+	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: taking CPUs offline")
+	flags.StringVar(&f.out, "out", "", "directory for the HTML pages (default: reports/ in the state directory)")
+	flags.StringVar(&f.json, "json", "", "write the claims as JSON to this file (- for standard output)")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print the runs and their times, and run nothing")
+	flags.BoolVar(&f.yes, "yes", false, "go ahead where it takes more than 30 minutes")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		claims, _, err := chosenClaims(args)
+		if err != nil {
+			return err
+		}
+		return a.runReproduce(cmd, f, claims)
+	}
+	return cmd
+}
+
+func (f *reproduceFlags) extent() (reproduction.Extent, error) {
+	switch {
+	case f.quick && f.full:
+		return 0, usageError("--quick and --full: want one of them")
+	case f.quick:
+		return reproduction.Quick, nil
+	case f.full:
+		return reproduction.Full, nil
+	}
+	return reproduction.Usual, nil
+}
+
+// runReproduce plans, runs what is not there, and shows all.
+func (a *app) runReproduce(cmd *cobra.Command, f *reproduceFlags, claims []claim.Claim) error {
+	extent, err := f.extent()
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("budget") && f.budget < time.Second {
+		return usageError("--budget %v: want at least 1s", f.budget)
+	}
+	if err := needRoot(); err != nil && !f.dryRun {
+		return err
+	}
+	if err := writable(f.json); err != nil {
+		return err
+	}
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	r := a.reproducing(f, dir, extent, claims)
+	on, err := planningHost(cmd.Context(), dir)
+	if err != nil {
+		return err
+	}
+	r.on = abilitiesFor(claims, on)
+	design := a.designer(cmd.Context(), on)
+	plan := reproduction.NewPlan(claims, extent, r.on, f.disruptive, design)
+	for _, l := range plan.Left {
+		r.leave(l.Claims, l.Why)
+	}
+	todo, err := r.print(plan)
+	if err != nil || f.dryRun {
+		return err
+	}
+	if f.budget > 0 {
+		todo = min(todo, f.budget)
+	}
+	if todo > longRun && !f.yes {
+		return usageError("this takes about %s: give --yes to go ahead, or name fewer claims, --quick or a --budget",
+			about(todo))
+	}
+	failed := r.carryOut(cmd.Context(), plan)
+	if is[*lab.Busy](failed) {
+		return failed
+	}
+	return errors.Join(r.present(cmd), failed)
+}
+
+// planningHost is what designs must know of this host. It checks each platform once: to try a
+// virtual machine is to boot one.
+func planningHost(ctx context.Context, dir string) (studyHost, error) {
+	on, err := studyHostFor(ctx, lab.Remover(dir))
+	if err != nil {
+		return on, err
+	}
+	on.dir = dir
+	check, tried := on.Check, map[string]error{}
+	on.Check = func(p platform.Platform) error {
+		if _, known := tried[p.Name()]; !known {
+			tried[p.Name()] = check(p)
+		}
+		return tried[p.Name()]
+	}
+	return on, nil
+}
+
+// abilitiesFor are those of this host that some claims need. Whether KVM runs a guest is tried only
+// where one of them needs it.
+func abilitiesFor(claims []claim.Claim, host studyHost) claim.Abilities {
+	on := claim.Abilities{CPUs: host.online, GPU: gpu.Lacks(nvidia.Host{}) == nil}
+	for _, ability := range hostfacts.Abilities() {
+		switch ability.Name {
+		case "hardware counters":
+			on.Counters = ability.OK
+		case "CPU frequency":
+			on.Clock = ability.OK
+		}
+	}
+	withKVM := on
+	withKVM.KVM = true
+	if !slices.ContainsFunc(claims, func(c claim.Claim) bool { return len(c.Unmet(on)) != len(c.Unmet(withKVM)) }) {
+		return on
+	}
+	p, err := host.Platform("vm:kvm/bare")
+	on.KVM = err == nil && host.Check(p) == nil
+	return on
+}
+
+// designer designs what command lines measure, as their --dry-run does.
+func (a *app) designer(ctx context.Context, on studyHost) reproduction.Designer {
+	return func(study string, line []string) (reproduction.Designed, error) {
+		cmd, s, err := a.readLine(studies()[study].commands, line)
+		if err != nil {
+			return reproduction.Designed{}, err
+		}
+		cmd.SetContext(ctx)
+		s.flags.dryRun, s.flags.seed = true, 1
+		d, err := s.design(cmd, cmd.Flags().Args(), on)
+		if err != nil {
+			return reproduction.Designed{}, err
+		}
+		_, takes := s.expected(d, on)
+		flags := cmd.Flags()
+		return reproduction.Designed{
+			Design: d, Takes: takes, Full: flags.Lookup("full") != nil, Disruptive: flags.Changed("disruptive"),
+		}, nil
+	}
+}
+
+// reproducing is one invocation of `tare reproduce`.
+type reproducing struct {
+	app    *app
+	flags  *reproduceFlags
+	dir    string
+	extent reproduction.Extent
+	claims []claim.Claim
+	here   record.Host
+	on     claim.Abilities
+	left   map[string]string // why nothing was run, by claim
+	// measure makes a run, or finishes it.
+	measure func(ctx context.Context, run reproduction.Run, state reproduction.State) error
+}
+
+func (a *app) reproducing(
+	f *reproduceFlags,
+	dir string,
+	extent reproduction.Extent,
+	claims []claim.Claim,
+) *reproducing {
+	r := &reproducing{
+		app: a, flags: f, dir: dir, extent: extent, claims: claims,
+		here: hostRecord(hostfacts.Read("/")), left: map[string]string{},
+	}
+	r.measure = r.one
+	return r
+}
+
+// stored reads what has been measured.
+func (r *reproducing) stored() (s reproduction.Stored, notes []string, err error) {
+	s = reproduction.Stored{Version: versionText(), Here: r.here, Killed: killed}
+	if s.Latest, notes, err = r.app.latestJudgements(r.here); err != nil {
+		return s, nil, err
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, storeFile)); errors.Is(err, fs.ErrNotExist) {
+		return s, notes, nil
+	}
+	store, err := r.app.openStore()
+	if err != nil {
+		return s, nil, err
+	}
+	defer store.Close()
+	s.Runs, err = store.Runs()
+	return s, notes, err
+}
+
+// screen is where people read: standard error where the JSON has standard output.
+func (r *reproducing) screen() io.Writer {
+	if r.flags.json == "-" {
+		return r.app.err
+	}
+	return r.app.out
+}
+
+// print shows the plan, and gives the time of what is not there yet.
+func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err error) {
+	stored, _, err := r.stored()
+	if err != nil {
+		return 0, err
+	}
+	out := r.screen()
+	for _, run := range plan.Runs {
+		state, takes := stored.StateOf(run, r.extent), about(run.Takes)
+		switch {
+		case state.Decided != "":
+			takes = "there: " + state.Decided
+		case state.Resume != nil:
+			takes = "at most " + takes + ", goes on with " + state.Resume.ID
+			todo += run.Takes
+		default:
+			todo += run.Takes
+		}
+		command := r.app.again(strings.Join(run.Command, " "))[0]
+		terminal.Fprintf(out, "%s: %s\n    %s\n", report.ClaimSpans(run.Claims), takes, command)
+	}
+	for _, l := range plan.Left {
+		terminal.Fprintf(out, "%s: not run\n    %s\n", report.ClaimSpans(l.Claims), l.Why)
+	}
+	terminal.Fprintf(out, "\n%s for %s, about %s where images are there.\n",
+		report.Counted(len(plan.Runs), "run"), report.Counted(len(r.claims)-len(r.left), "claim"), about(todo))
+	return todo, nil
+}
+
+// about is a time for people.
+func about(d time.Duration) string {
+	if d >= time.Minute {
+		d = d.Round(time.Minute)
+	}
+	return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+}
+
+// carryOut makes the runs that are not there. One that fails does not keep the others from being
+// made: the error says how many did, or that the user stopped.
+func (r *reproducing) carryOut(ctx context.Context, plan reproduction.Plan) error {
+	began, failed := time.Now(), 0
+	for i, run := range plan.Runs {
+		stored, _, err := r.stored()
+		if err != nil {
+			return err
+		}
+		state := stored.StateOf(run, r.extent)
+		switch {
+		case state.Decided != "":
+			continue
+		case ctx.Err() != nil:
+			r.leave(run.Claims, "stopped before it; the same command goes on")
+			continue
+		case r.flags.budget > 0 && time.Since(began)+run.Takes > r.flags.budget:
+			r.leave(run.Claims, "did not fit into --budget; the same command goes on")
+			continue
+		}
+		terminal.Fprintf(r.app.err, "\n%d of %d, for %s: about %s\n%s\n",
+			i+1, len(plan.Runs), report.ClaimSpans(run.Claims), about(run.Takes), strings.Join(run.Command, " "))
+		err = r.measure(ctx, run, state)
+		switch {
+		case err == nil:
+		case is[*lab.Busy](err):
+			return err
+		case ctx.Err() != nil:
+			r.leave(run.Claims, "stopped while it ran; the same command goes on")
+		default:
+			r.leave(run.Claims, "failed: "+err.Error())
+			failed++
+			terminal.Fprintf(r.app.err, "failed: %s\n", err)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w; the same command goes on", lab.ErrStopped)
+	case failed > 0:
+		return fmt.Errorf("%s failed, as the table says", report.Counted(failed, "run"))
+	}
+	return nil
+}
+
+func (r *reproducing) leave(claims []claim.Claim, why string) {
+	for _, c := range claims {
+		r.left[c.ID] = why
+	}
+}
+
+// one makes a run as its own command does, or finishes it. Its screen is left to its page.
+func (r *reproducing) one(ctx context.Context, run reproduction.Run, state reproduction.State) error {
+	line := append(slices.Clone(run.Command), "--yes")
+	own := &app{out: terminal.To(io.Discard), err: r.app.err, args: line, home: r.app.home}
+	if state.Resume != nil {
+		return own.resumeSub(ctx, studies()[run.Study].commands, r.dir, *state.Resume, r.flags.out, "")
+	}
+	root := own.root()
+	root.SilenceUsage, root.SilenceErrors = true, true
+	args := line[1:]
+	if r.app.home != "" {
+		args = append([]string{"--home", r.app.home}, args...)
+	}
+	if r.flags.out != "" {
+		args = append(args, "--out", r.flags.out)
+	}
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+// present shows what came of all claims, and writes the page.
+func (r *reproducing) present(cmd *cobra.Command) error {
+	stored, notes, err := r.stored()
+	if err != nil {
+		return err
+	}
+	rows := claim.Rows(r.claims, stored.Latest, func(c claim.Claim) bool { return runnable(cmd.Root(), c) })
+	for i := range rows {
+		rows[i].Left = r.left[rows[i].ID]
+	}
+	result := reproduction.Result{Rows: rows, Here: r.here, On: r.on, Runs: stored.Runs, Notes: notes}
+	if result.Pages, err = r.app.pagesOf(rows); err != nil {
+		return err
+	}
+	sheet := result.Sheet()
+	sheet.Version = versionText()
+	if r.flags.json != "" {
+		if err := r.app.emitJSON(r.flags.json, claim.NewDocument(r.here, rows, notes)); err != nil {
+			return err
+		}
+	}
+	page := filepath.Join(cmp.Or(r.flags.out, filepath.Join(r.dir, "reports")), "reproduce.html")
+	if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
+		return err
+	}
+	if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
+		return err
+	}
+	out := r.screen()
+	return report.SheetTerminal(out, sheet, report.TerminalOptions{
+		Width: terminalWidth(out), Color: isTerminal(out), Report: page, Next: r.app.again("tare claims " + r.claims[0].ID),
+	})
+}
+
+// pagesOf are the pages of the runs that verdicts rest on.
+func (a *app) pagesOf(rows []claim.Row) (map[string]report.Sheet, error) {
+	pages := map[string]report.Sheet{}
+	for _, row := range rows {
+		id := row.Judgement.Run
+		if _, there := pages[id]; there || id == "" {
+			continue
+		}
+		store, err := a.openStore()
+		if err != nil {
+			return nil, err
+		}
+		run, err := store.Run(id)
+		if err == nil {
+			pages[id], err = sheetOf(run, store, nil)
+		}
+		if err := errors.Join(err, store.Close()); err != nil {
+			return nil, err
+		}
+	}
+	return pages, nil
+}

@@ -1,0 +1,172 @@
+package reproduction_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/claim"
+	"tare/lab"
+	"tare/record"
+	"tare/report"
+	"tare/study/reproduction"
+)
+
+// bench designs command lines by what they begin with, the longest first: nothing is measured.
+type bench []struct {
+	line       string
+	conditions string
+	budget     time.Duration
+	pass       time.Duration
+	refused    string
+}
+
+func (b bench) design(study string, line []string) (d reproduction.Designed, err error) {
+	for _, known := range b {
+		words := strings.Fields(known.line)
+		if len(line) < len(words) || !slices.Equal(line[:len(words)], words) {
+			continue
+		}
+		if known.refused != "" {
+			return d, errors.New(known.refused)
+		}
+		g := lab.Group{Workload: study, Once: true}
+		names := strings.Fields(known.conditions)
+		for _, name := range names {
+			takes := known.pass / time.Duration(len(names))
+			g.Conditions = append(g.Conditions, lab.Condition{Condition: record.Condition{ID: name}, Takes: takes})
+		}
+		d.Design = lab.Design{Study: study, Groups: []lab.Group{g}, Plan: record.Plan{Budget: known.budget}}
+		d.Takes, d.Full, d.Disruptive = known.budget, study == "latency", slices.Contains(line, "--disruptive")
+		if slices.Contains(line, "--blocks") || slices.Contains(line, "--full") {
+			d.Design.Plan, d.Takes = record.Plan{Blocks: 3}, 3*known.pass
+		}
+		return d, nil
+	}
+	return d, errors.New("unknown: " + strings.Join(line, " "))
+}
+
+// planned is a plan as text, a line a run.
+func planned(p reproduction.Plan) (lines []string) {
+	for _, r := range p.Runs {
+		lines = append(lines, report.ClaimSpans(r.Claims)+" | "+strings.Join(r.Command, " ")+" | "+r.Takes.String())
+	}
+	for _, l := range p.Left {
+		lines = append(lines, report.ClaimSpans(l.Claims)+" | "+l.Why)
+	}
+	return lines
+}
+
+func claims(t *testing.T, ids ...string) (chosen []claim.Claim) {
+	t.Helper()
+	for _, id := range ids {
+		c, err := claim.Lookup(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen = append(chosen, c)
+	}
+	return chosen
+}
+
+var everything = claim.Abilities{CPUs: 64, Counters: true, KVM: true, GPU: true, Clock: true}
+
+func TestPlan(t *testing.T) {
+	b := bench{
+		{line: "tare startup --platform docker --rate 1,2,4,8 --profile", conditions: "1 8 p", budget: 20 * time.Minute, pass: 4 * time.Minute},
+		{line: "tare startup --platform docker --rate 1,2,4,8", conditions: "1 8", budget: 20 * time.Minute, pass: time.Minute},
+		{line: "tare startup --platform docker --rate 1,8", conditions: "1 8", budget: 20 * time.Minute, pass: time.Minute},
+		{line: "tare platforms --host-cpus", conditions: "a", budget: time.Minute, pass: time.Second},
+		{line: "tare latency cpu", conditions: "a b", budget: 10 * time.Minute, pass: 5 * time.Minute},
+		{line: "tare io stream", refused: "no engine"},
+		{line: "tare io haccio", refused: "no engine"},
+	}
+	for _, c := range []struct {
+		name       string
+		ids        string
+		extent     reproduction.Extent
+		on         claim.Abilities
+		disruptive bool
+		want       []string
+	}{
+		{name: "claims of one command share its run", ids: "S1.3 S1.4", on: everything,
+			want: []string{"S1.3, S1.4 | tare startup --platform docker --rate 1,2,4,8 --profile | 20m0s"}},
+		{name: "a run that has all conditions of another decides its claims, in the time of both", ids: "S1.1 S1.3", on: everything,
+			want: []string{"S1.1, S1.3 | tare startup --platform docker --rate 1,2,4,8 --profile --budget 40m | 40m0s"}},
+		{name: "three blocks fit", ids: "S4.1", on: everything,
+			want: []string{"S4.1 | tare latency cpu --budget 15m | 15m0s"}},
+		{name: "quick", ids: "S1.1", extent: reproduction.Quick, on: everything,
+			want: []string{"S1.1 | tare startup --platform docker --rate 1,8 --knee=false --blocks 3 | 3m0s"}},
+		{name: "as published, where the study has that", ids: "S1.1 S4.2", extent: reproduction.Full, on: everything,
+			want: []string{"S1.1 | tare startup --platform docker --rate 1,2,4,8 | 20m0s", "S4.2 | tare latency cpu --full | 15m0s"}},
+		{name: "a host that decides a part", ids: "S4.3", on: claim.Abilities{},
+			want: []string{"S4.3 | tare latency cpu --budget 15m | 15m0s"}},
+		{name: "a host that decides nothing, a study that refuses", ids: "S1.13 S1.14 S5.1 S5.2", on: claim.Abilities{},
+			want: []string{"S1.13, S1.14 | needs a host with an NVIDIA GPU and its driver", "S5.1, S5.2 | no engine"}},
+		{name: "the whole host is not touched unasked", ids: "S2.6", on: everything,
+			want: []string{"S2.6 | affects the whole host: give --disruptive to allow it"}},
+		{name: "but where that is allowed", ids: "S2.6", on: everything, disruptive: true,
+			want: []string{"S2.6 | tare platforms --host-cpus 1,2 --disruptive | 1m0s"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := reproduction.NewPlan(claims(t, strings.Fields(c.ids)...), c.extent, c.on, c.disruptive, b.design)
+			if got := planned(p); !slices.Equal(got, c.want) {
+				t.Errorf("planned\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(c.want, "\n\t"))
+			}
+		})
+	}
+}
+
+func TestWhatIsThereIsNotMeasuredAgain(t *testing.T) {
+	here := record.Host{Hostname: "a", CPUs: 2}
+	there := record.Run{ID: "latency-1", Study: "latency", Version: "v2", Host: here, Status: record.Complete,
+		Command: strings.Fields("tare --home /srv latency cpu --yes")}
+	run := reproduction.Run{Claims: claims(t, "S4.1", "S4.2"), Study: "latency", Command: strings.Fields("tare latency cpu")}
+	with := func(change func(*record.Run)) record.Run {
+		r := there
+		change(&r)
+		return r
+	}
+	verdicts := func(of string, both ...claim.Verdict) map[string]claim.Judgement {
+		return map[string]claim.Judgement{
+			"S4.1": {Claim: "S4.1", Run: of, Verdict: both[0]}, "S4.2": {Claim: "S4.2", Run: of, Verdict: both[1]},
+		}
+	}
+	another := with(func(r *record.Run) { r.Command = strings.Fields("tare latency cpu --duration 1s") })
+	for _, c := range []struct {
+		name            string
+		run             record.Run
+		latest          map[string]claim.Judgement
+		extent          reproduction.Extent
+		decided, resume string
+	}{
+		{name: "the same command", run: there, decided: there.ID},
+		{name: "by another version", run: with(func(r *record.Run) { r.Version = "v1" })},
+		{name: "on another machine", run: with(func(r *record.Run) { r.Host.CPUs = 4 })},
+		{name: "one that failed", run: with(func(r *record.Run) { r.Status = record.Failed })},
+		{name: "one that was stopped", run: with(func(r *record.Run) { r.Status = record.Interrupted }), resume: there.ID},
+		{name: "one that was killed", run: with(func(r *record.Run) { r.Status = record.Running }), resume: there.ID},
+		{name: "another command", run: another},
+		{name: "another command that decides all", run: another, latest: verdicts(there.ID, claim.Confirmed, claim.Refuted), decided: there.ID},
+		{name: "another command that decides a part", run: another, latest: verdicts(there.ID, claim.Confirmed, claim.Inconclusive)},
+		{name: "a verdict of a run that is gone", run: another, latest: verdicts("latency-0", claim.Confirmed, claim.Refuted)},
+		{name: "as published, by another command", run: another, extent: reproduction.Full, latest: verdicts(there.ID, claim.Confirmed, claim.Refuted)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			stored := reproduction.Stored{
+				Runs: []record.Run{c.run}, Latest: c.latest, Version: "v2", Here: here,
+				Killed: func(r record.Run) bool { return r.Status == record.Running },
+			}
+			state := stored.StateOf(run, c.extent)
+			resume := ""
+			if state.Resume != nil {
+				resume = state.Resume.ID
+			}
+			if state.Decided != c.decided || resume != c.resume {
+				t.Errorf("decided by %q, goes on with %q; want %q, %q", state.Decided, resume, c.decided, c.resume)
+			}
+		})
+	}
+}

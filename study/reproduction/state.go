@@ -1,0 +1,77 @@
+package reproduction
+
+import (
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/record"
+)
+
+// State is how far a planned run is.
+type State struct {
+	// Decided says what decides its claims already; empty where nothing does.
+	Decided string
+	// Resume is the run that was stopped, or killed, and can be finished.
+	Resume *record.Run
+}
+
+// Stored is what the store has.
+type Stored struct {
+	Runs    []record.Run // newest first, without their trials
+	Latest  map[string]claim.Judgement
+	Version string // of this tare
+	Here    record.Host
+	Killed  func(record.Run) bool
+}
+
+// StateOf finds what is there of a run. What another version of tare measured counts for nothing:
+// its measuring code may differ. Verdicts that are decided are enough, unless the extent is Full.
+func (s Stored) StateOf(r Run, extent Extent) State {
+	for _, run := range s.Runs {
+		if !s.own(run) || run.Study != r.Study || !slices.Equal(plainLine(run.Command), plainLine(r.Command)) {
+			continue
+		}
+		switch {
+		case run.Status == record.Complete:
+			return State{Decided: run.ID}
+		case run.Status == record.Interrupted || s.Killed(run):
+			return State{Resume: &run}
+		}
+	}
+	if extent == Full {
+		return State{}
+	}
+	var by []string
+	for _, c := range r.Claims {
+		j, judged := s.Latest[c.ID]
+		decided := judged && (j.Verdict == claim.Confirmed || j.Verdict == claim.Refuted || j.Verdict == claim.Qualified)
+		if !decided || !slices.ContainsFunc(s.Runs, func(run record.Run) bool { return run.ID == j.Run && s.own(run) }) {
+			return State{}
+		}
+		if !slices.Contains(by, j.Run) {
+			by = append(by, j.Run)
+		}
+	}
+	return State{Decided: strings.Join(by, ", ")}
+}
+
+// own tells whether this version of tare made a run on this machine.
+func (s Stored) own(run record.Run) bool {
+	return run.Version == s.Version && claim.SameMachine(run.Host, s.Here)
+}
+
+// plainLine is a command line without the program, the state directory, and --yes, which change
+// nothing of what is measured.
+func plainLine(line []string) (plain []string) {
+	for i := 1; i < len(line); i++ {
+		switch {
+		case line[i] == "--home":
+			i++ // and its value
+		case line[i] == "--yes", strings.HasPrefix(line[i], "--home="):
+		default:
+			plain = append(plain, line[i])
+		}
+	}
+	return plain
+}
