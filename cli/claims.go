@@ -73,10 +73,18 @@ func (a *app) proposed(rows []claim.Row) []claim.Row {
 	rows = slices.Clone(rows)
 	for i, r := range rows {
 		if r.Runnable {
-			rows[i].Command = slices.Concat(r.Command[:1], []string{"--home", a.home}, r.Command[1:])
+			rows[i].Command = a.withHome(r.Command)
 		}
 	}
 	return rows
+}
+
+// withHome gives a command line of tare's the state directory that this one was given.
+func (a *app) withHome(line []string) []string {
+	if a.home == "" {
+		return line
+	}
+	return slices.Concat(line[:1], []string{"--home", a.home}, line[1:])
 }
 
 // chosenClaims gives the claims that the arguments name, in the papers' order,

@@ -56,7 +56,7 @@ listed with the host that could.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVar(&f.quick, "quick", false, "three short blocks of each run: within 45 minutes on two CPUs")
+	flags.BoolVar(&f.quick, "quick", false, "three short blocks of each run, in 45 minutes unless --budget gives another time")
 	flags.BoolVar(&f.full, "full", false, "the published sizes; takes weeks")
 	flags.DurationVar(&f.budget, "budget", 0, "time for all runs: those that do not fit are left for the next time")
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: taking CPUs offline")
@@ -120,6 +120,9 @@ func (a *app) runReproduce(cmd *cobra.Command, f *reproduceFlags, claims []claim
 	if err != nil || f.dryRun {
 		return err
 	}
+	if f.quick && f.budget == 0 {
+		f.budget = quickReproduction
+	}
 	if f.budget > 0 {
 		todo = min(todo, f.budget)
 	}
@@ -151,6 +154,9 @@ func planningHost(ctx context.Context, dir string) (studyHost, error) {
 	}
 	return on, nil
 }
+
+// quickReproduction is the time of --quick where --budget gives no other.
+const quickReproduction = 45 * time.Minute
 
 // abilitiesFor are those of this host that some claims need. Whether KVM runs a guest is tried only
 // where one of them needs it.
@@ -255,27 +261,27 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	if err != nil {
 		return 0, err
 	}
-	out := r.screen()
+	var list []report.ClaimRun
 	for _, run := range plan.Runs {
-		state, takes := stored.StateOf(run, r.extent), about(run.Takes)
-		switch {
-		case state.Decided != "":
-			takes = "there: " + state.Decided
-		case state.Resume != nil:
-			takes = "at most " + takes + ", goes on with " + state.Resume.ID
-			todo += run.Takes
-		default:
+		state, says := stored.StateOf(run, r.extent), "about "+about(run.Takes)
+		if state.Resume != nil {
+			says = "at most " + about(run.Takes) + ", to finish " + state.Resume.ID
+		}
+		if state.Decided != "" {
+			says = "there, by " + state.Decided
+		} else {
 			todo += run.Takes
 		}
-		command := r.app.again(strings.Join(run.Command, " "))[0]
-		terminal.Fprintf(out, "%s: %s\n    %s\n", report.ClaimSpans(run.Claims), takes, command)
+		list = append(list, report.ClaimRun{Claims: run.Claims, Command: r.app.withHome(run.Command), Says: says})
 	}
 	for _, l := range plan.Left {
-		terminal.Fprintf(out, "%s: not run\n    %s\n", report.ClaimSpans(l.Claims), l.Why)
+		list = append(list, report.ClaimRun{Claims: l.Claims, Says: "not run: " + l.Why})
 	}
-	terminal.Fprintf(out, "\n%s for %s, about %s where images are there.\n",
+	out := r.screen()
+	total := fmt.Sprintf("%s for %s, about %s where images are there.",
 		report.Counted(len(plan.Runs), "run"), report.Counted(len(r.claims)-len(r.left), "claim"), about(todo))
-	return todo, nil
+	opt := report.TerminalOptions{Width: terminalWidth(out), Color: isTerminal(out)}
+	return todo, report.ClaimRuns(out, list, total, opt)
 }
 
 // about is a time for people.
@@ -345,10 +351,7 @@ func (r *reproducing) one(ctx context.Context, run reproduction.Run, state repro
 	}
 	root := own.root()
 	root.SilenceUsage, root.SilenceErrors = true, true
-	args := line[1:]
-	if r.app.home != "" {
-		args = append([]string{"--home", r.app.home}, args...)
-	}
+	args := own.withHome(line)[1:]
 	if r.flags.out != "" {
 		args = append(args, "--out", r.flags.out)
 	}

@@ -175,6 +175,27 @@ func (s *screen) claimTable(rows []claim.Row) {
 	}
 }
 
+// ClaimRun is a command with the claims that it decides; without a command nothing is run for them.
+type ClaimRun struct {
+	Claims  []claim.Claim
+	Command []string
+	Says    string // how long it takes, or why nothing is run
+}
+
+// ClaimRuns writes runs as they are planned.
+func ClaimRuns(w io.Writer, runs []ClaimRun, total string, opt TerminalOptions) error {
+	s := newScreen(opt.Width, opt.Color)
+	for _, r := range runs {
+		s.hang(plain, ClaimSpans(r.Claims)+":", clean(r.Says))
+		if r.Command != nil {
+			s.copyable("", quote(r.Command))
+		}
+	}
+	s.blank()
+	s.paragraph(bold, total)
+	return s.flush(w)
+}
+
 // claimCommand is a command with the claims that it judges.
 type claimCommand struct {
 	claims, command string

@@ -118,7 +118,9 @@ func newRun(c claim.Claim, extent Extent, disruptive bool, design Designer) (Run
 	case d.Disruptive && !disruptive:
 		return Run{}, fmt.Errorf("affects the whole host: give --disruptive to allow it")
 	case extent == Quick:
-		line = append(slices.Clone(line), "--blocks", fmt.Sprint(fewBlocks))
+		// Blocks that are disturbed are made again: the budget bounds that.
+		most := roundedUp((fewBlocks+1)*d.Design.Pass(), 10*time.Second)
+		line = append(slices.Clone(line), "--blocks", fmt.Sprint(fewBlocks), "--budget", written(most))
 	case extent == Full && d.Full:
 		line = append(slices.Clone(line), "--full")
 	}
@@ -135,7 +137,7 @@ func newRun(c claim.Claim, extent Extent, disruptive bool, design Designer) (Run
 	}
 	if d.Design.Plan.Blocks == 0 {
 		run.budget = d.Design.Plan.Budget
-		run.give(max(run.budget, (fewBlocks*d.Design.Pass() + time.Minute - 1).Truncate(time.Minute)))
+		run.give(max(run.budget, roundedUp(fewBlocks*d.Design.Pass(), time.Minute)))
 	}
 	return run, nil
 }
@@ -146,9 +148,16 @@ func (r *Run) give(budget time.Duration) {
 		if i := slices.Index(r.Command, "--budget"); i >= 0 {
 			r.Command = slices.Delete(slices.Clone(r.Command), i, i+2)
 		}
-		r.Command = append(slices.Clone(r.Command), "--budget", strings.TrimSuffix(budget.String(), "0s"))
+		r.Command = append(slices.Clone(r.Command), "--budget", written(budget))
 	}
 	r.budget, r.Takes = budget, max(budget, r.Takes)
+}
+
+func roundedUp(d, unit time.Duration) time.Duration { return (d + unit - 1).Truncate(unit) }
+
+// written is a time as a flag takes it.
+func written(d time.Duration) string {
+	return strings.Replace(strings.Replace(d.String(), "m0s", "m", 1), "h0m", "h", 1)
 }
 
 // merge has runs decide the claims of those whose conditions they have.

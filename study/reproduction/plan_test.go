@@ -98,7 +98,7 @@ func TestPlan(t *testing.T) {
 		{name: "three blocks fit", ids: "S4.1", on: everything,
 			want: []string{"S4.1 | tare latency cpu --budget 15m | 15m0s"}},
 		{name: "quick", ids: "S1.1", extent: reproduction.Quick, on: everything,
-			want: []string{"S1.1 | tare startup --platform docker --rate 1,8 --knee=false --blocks 3 | 3m0s"}},
+			want: []string{"S1.1 | tare startup --platform docker --rate 1,8 --knee=false --blocks 3 --budget 4m | 3m0s"}},
 		{name: "as published, where the study has that", ids: "S1.1 S4.2", extent: reproduction.Full, on: everything,
 			want: []string{"S1.1 | tare startup --platform docker --rate 1,2,4,8 | 20m0s", "S4.2 | tare latency cpu --full | 15m0s"}},
 		{name: "a host that decides a part", ids: "S4.3", on: claim.Abilities{},
