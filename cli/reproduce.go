@@ -231,7 +231,7 @@ func (a *app) reproducing(
 
 // stored reads what has been measured.
 func (r *reproducing) stored() (s reproduction.Stored, notes []string, err error) {
-	s = reproduction.Stored{Version: versionText(), Here: r.here, Killed: killed}
+	s = reproduction.Stored{Here: r.here, SameCode: sameCode, Killed: killed}
 	if s.Latest, notes, err = r.app.latestJudgements(r.here); err != nil {
 		return s, nil, err
 	}
@@ -246,6 +246,9 @@ func (r *reproducing) stored() (s reproduction.Stored, notes []string, err error
 	s.Runs, err = store.Runs()
 	return s, notes, err
 }
+
+// sameCode tells whether this version of tare measured a run.
+func sameCode(run record.Run) bool { return run.Version == versionText() }
 
 // screen is where people read: standard error where the JSON has standard output.
 func (r *reproducing) screen() io.Writer {

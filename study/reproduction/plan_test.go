@@ -156,8 +156,9 @@ func TestWhatIsThereIsNotMeasuredAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			stored := reproduction.Stored{
-				Runs: []record.Run{c.run}, Latest: c.latest, Version: "v2", Here: here,
-				Killed: func(r record.Run) bool { return r.Status == record.Running },
+				Runs: []record.Run{c.run}, Latest: c.latest, Here: here,
+				SameCode: func(r record.Run) bool { return r.Version == "v2" },
+				Killed:   func(r record.Run) bool { return r.Status == record.Running },
 			}
 			state := stored.StateOf(run, c.extent)
 			resume := ""

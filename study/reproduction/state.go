@@ -18,15 +18,16 @@ type State struct {
 
 // Stored is what the store has.
 type Stored struct {
-	Runs    []record.Run // newest first, without their trials
-	Latest  map[string]claim.Judgement
-	Version string // of this tare
-	Here    record.Host
-	Killed  func(record.Run) bool
+	Runs   []record.Run // newest first, without their trials
+	Latest map[string]claim.Judgement
+	Here   record.Host
+	// SameCode tells whether the code that measured a run is this tare's.
+	SameCode func(record.Run) bool
+	Killed   func(record.Run) bool
 }
 
-// StateOf finds what is there of a run. What another version of tare measured counts for nothing:
-// its measuring code may differ. Verdicts that are decided are enough, unless the extent is Full.
+// StateOf finds what is there of a run. What other code measured counts for nothing. Verdicts that
+// are decided are enough, unless the extent is Full.
 func (s Stored) StateOf(r Run, extent Extent) State {
 	for _, run := range s.Runs {
 		if !s.own(run) || run.Study != r.Study || !slices.Equal(plainLine(run.Command), plainLine(r.Command)) {
@@ -56,9 +57,9 @@ func (s Stored) StateOf(r Run, extent Extent) State {
 	return State{Decided: strings.Join(by, ", ")}
 }
 
-// own tells whether this version of tare made a run on this machine.
+// own tells whether this tare could have made a run on this machine.
 func (s Stored) own(run record.Run) bool {
-	return run.Version == s.Version && claim.SameMachine(run.Host, s.Here)
+	return s.SameCode(run) && claim.SameMachine(run.Host, s.Here)
 }
 
 // plainLine is a command line without the program, the state directory, and --yes, which change
