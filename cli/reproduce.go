@@ -44,7 +44,7 @@ func (a *app) reproduce() *cobra.Command {
 a paper: S1), or all. One run often decides several claims, and is made once. Then it
 prints one table, and writes one page with a chapter a paper.
 
-Each run is one of the study's own command. Runs that are there already, by the same
+Each run is made by the study's own command. Runs that are there already, by the same
 version of tare, are not made again, and one that was stopped is finished: the same
 command goes on where the last one ended. Claims that this host cannot decide are
 listed with the host that could.`,
