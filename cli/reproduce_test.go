@@ -167,8 +167,8 @@ func TestReproduceDryRun(t *testing.T) {
 	if code != exitSuccess || stderr != "" {
 		t.Fatalf("code %d: %s", code, stderr)
 	}
-	for _, want := range []string{"S4.5: ", "tare --home " + home + " latency files ", "2 runs for 2 claims, about "} {
-		if !strings.Contains(stdout, want) {
+	for _, want := range []string{"S4.5: about ", "tare --home " + home + " latency files ", "2 runs for 2 claims, about"} {
+		if !strings.Contains(unwrapped(stdout), want) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
