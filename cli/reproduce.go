@@ -232,7 +232,7 @@ func (a *app) reproducing(
 // stored reads what has been measured.
 func (r *reproducing) stored() (s reproduction.Stored, notes []string, err error) {
 	s = reproduction.Stored{Here: r.here, SameCode: sameCode, Killed: killed}
-	if s.Latest, notes, err = r.app.latestJudgements(r.here); err != nil {
+	if s.Latest, notes, err = r.app.bestJudgements(r.here); err != nil {
 		return s, nil, err
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, storeFile)); errors.Is(err, fs.ErrNotExist) {
@@ -247,8 +247,8 @@ func (r *reproducing) stored() (s reproduction.Stored, notes []string, err error
 	return s, notes, err
 }
 
-// sameCode tells whether this version of tare measured a run.
-func sameCode(run record.Run) bool { return run.Version == versionText() }
+// sameCode tells whether the measuring code of a run is this one.
+func sameCode(run record.Run) bool { return run.Plan.Code == lab.Code }
 
 // screen is where people read: standard error where the JSON has standard output.
 func (r *reproducing) screen() io.Writer {
