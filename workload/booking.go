@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -15,7 +14,12 @@ import (
 // booking is S3's critical service: a booking site of three programs, an application and
 // an authentication service on Node.js and a document database, with the shape, the data
 // and the mix of requests of AcmeAir. Each program can have a container of its own.
-type booking struct{}
+type booking struct {
+	workloadOf[bookingPlan]
+	readierOf[bookingPlan]
+	loaderOf[bookingPlan]
+	sustainerOf[bookingPlan]
+}
 
 func (booking) Name() string { return "booking" }
 func (booking) Summary() string {
@@ -34,33 +38,6 @@ const (
 // bookingMostCustomers is as many as the site takes.
 const bookingMostCustomers = 1_000_000
 
-func (booking) Params() []Param {
-	params := []Param{
-		{"customers", "10000", "that the site knows, 1 to " + strconv.Itoa(bookingMostCustomers)},
-		{"users", "200", "of them who come, in turn, as many as connections or more"},
-		{"bookings", "7", "that each user begins with, 0 to 100: as many as their visits leave them with in the mean, so that lists are no longer at the end than at the start"},
-		{"port", strconv.Itoa(image.BookingPort), "at which the application answers, 1 to 65535"},
-		{"auth-port", strconv.Itoa(image.BookingAuthPort), "of the authentication service"},
-		{"db-port", strconv.Itoa(image.BookingDatabasePort), "of the database"},
-		{"storage", "file", "of the documents: file: read and written; mapped: a file that is mapped into memory; memory: there is none"},
-		{"database", databaseShipped, "shipped: the image's; or mongod: MongoDB's own server, in an image of yours that adds it to this one"},
-		{"heap", "48", "of the database's Java, in MiB, 32 to 1000000"},
-		{"old-space", "64", "MiB that Node.js gives long-lived objects of each of its two programs, 48 to 1000000"},
-	}
-	for _, p := range pacedParams("5s", 8) {
-		switch p.Name {
-		case "rate":
-			p.Default = bookingRate
-		case "arrival":
-			p.Default = string(load.Poisson)
-		case "duration":
-			p.Default = "10s"
-		}
-		params = append(params, p)
-	}
-	return params
-}
-
 // bookingRate is about half of what one core answers: there the three programs take 2.4 ms
 // of a CPU for a request, and half as much where requests come without a pause.
 const bookingRate = "200"
@@ -71,57 +48,48 @@ const (
 	databaseMongoDB = "mongod"
 )
 
-// bookingPlan is the parameters, read.
 type bookingPlan struct {
-	customers, users, bookings   int64
-	port, authPort, databasePort int
-	listen                       string // the address of all three
-	storage, database            string
-	heap, oldSpace               int64
-	options                      load.Options
+	listening                  // of all three
+	customers, users, bookings int64
+	authPort, databasePort     int
+	storage, database          string
+	heap, oldSpace             int64
+	options                    load.Options
 }
 
-func planBooking(p Params) (plan bookingPlan, err error) {
-	if plan.options, err = loadOptions(p); err != nil {
-		return plan, err
+func (plan bookingPlan) parse(from *parameters) bookingPlan {
+	const otherPort = "a port that is none of the others"
+	plan.customers = from.whole("customers", 10000, 1, bookingMostCustomers, "that the site knows, RANGE")
+	users := from.text("users", "200", "of them who come, in turn, as many as connections or more")
+	plan.bookings = from.whole("bookings", 7, 0, 100, "that each user begins with, RANGE: as many as their visits leave "+
+		"them with in the mean, so that lists are no longer at the end than at the start")
+	plan.listening = from.listeningAt(image.BookingPort, "at which the application answers, RANGE")
+	plan.authPort = int(from.whole("auth-port", image.BookingAuthPort, 1, 65535, "of the authentication service"))
+	if plan.authPort == plan.port {
+		from.refuse("auth-port", otherPort)
 	}
-	if plan.customers, err = p.whole("customers", 1, bookingMostCustomers); err != nil {
-		return plan, err
+	plan.databasePort = int(from.whole("db-port", image.BookingDatabasePort, 1, 65535, "of the database"))
+	if plan.databasePort == plan.port || plan.databasePort == plan.authPort {
+		from.refuse("db-port", otherPort)
 	}
+	plan.storage = from.word("storage", "file",
+		"of the documents: file: read and written; mapped: a file that is mapped into memory; memory: there is none",
+		"file", "mapped", "memory")
+	plan.database = from.word("database", databaseShipped,
+		"shipped: the image's; or mongod: MongoDB's own server, in an image of yours that adds it to this one",
+		databaseShipped, databaseMongoDB)
+	plan.heap = from.whole("heap", 48, 32, 1_000_000, "of the database's Java, in MiB, RANGE")
+	plan.oldSpace = from.whole("old-space", 64, 48, 1_000_000,
+		"MiB that Node.js gives long-lived objects of each of its two programs, RANGE")
+	plan.options = from.pacedLoad(usualLoad{
+		rate: bookingRate, connections: 8, warmup: "5s", duration: "10s", arrival: load.Poisson,
+	})
 	// No two connections are one user's at a time.
-	if plan.users, err = p.whole("users", int64(plan.options.Connections), plan.customers); err != nil {
-		return plan, err
+	var ok bool
+	if plan.users, ok = wholeWithin(users, int64(plan.options.Connections), plan.customers); !ok {
+		from.refuse("users", fmt.Sprintf("a whole number from %d to %d", plan.options.Connections, plan.customers))
 	}
-	if plan.bookings, err = p.whole("bookings", 0, 100); err != nil {
-		return plan, err
-	}
-	plan.listen = p.listenAddress()
-	var ports []int
-	for _, port := range []struct {
-		name string
-		to   *int
-	}{{"port", &plan.port}, {"auth-port", &plan.authPort}, {"db-port", &plan.databasePort}} {
-		n, err := p.whole(port.name, 1, 65535)
-		if err != nil {
-			return plan, err
-		}
-		if slices.Contains(ports, int(n)) {
-			return plan, &WrongValue{port.name, p[port.name], "a port that is none of the others"}
-		}
-		*port.to = int(n)
-		ports = append(ports, int(n))
-	}
-	if plan.storage, err = p.oneOf("storage", "file", "mapped", "memory"); err != nil {
-		return plan, err
-	}
-	if plan.database, err = p.oneOf("database", databaseShipped, databaseMongoDB); err != nil {
-		return plan, err
-	}
-	if plan.heap, err = p.whole("heap", 32, 1_000_000); err != nil {
-		return plan, err
-	}
-	plan.oldSpace, err = p.whole("old-space", 48, 1_000_000)
-	return plan, err
+	return plan
 }
 
 // The site's programs, in the order in which they are started.
@@ -188,7 +156,7 @@ func (plan bookingPlan) nodeNeed() int64 { return bookingNodeNeed + plan.oldSpac
 // bookingEnv has Express answer as it does in earnest.
 var bookingEnv = []string{"NODE_ENV=production"}
 
-// placed gives the authentication service and the database the next ports.
+// Placed gives the authentication service and the database the next ports.
 func (booking) Placed(p Params, at Place) (Params, error) {
 	p = p.at(at)
 	if at.Port > 0 {
@@ -197,11 +165,7 @@ func (booking) Placed(p Params, at Place) (Params, error) {
 	return p, nil
 }
 
-func (booking) Program(p Params) (Program, error) {
-	plan, err := planBooking(p)
-	if err != nil {
-		return Program{}, err
-	}
+func (plan bookingPlan) program() Program {
 	// Only the application is reached from outside.
 	inner := plan
 	inner.listen = "127.0.0.1"
@@ -214,11 +178,11 @@ func (booking) Program(p Params) (Program, error) {
 		Args: args, Env: bookingEnv, Ports: []int{plan.port}, Data: []string{image.BookingData}, Service: true,
 		MemoryNeed: plan.databaseNeed() + 2*plan.nodeNeed(), DiskNeed: plan.diskNeed(),
 		Needs: []string{image.Supervise, plan.databaseArgs()[0], image.BookingNode},
-	}, nil
+	}
 }
 
 func (booking) Parts(p Params) ([]Part, error) {
-	plan, err := planBooking(p)
+	plan, err := planOf[bookingPlan](p)
 	return plan.parts(), err
 }
 
@@ -286,19 +250,15 @@ func (plan bookingPlan) node(program string, port int, needs ...string) Program 
 	}
 }
 
-func (booking) Metrics(p Params) []Metric { return loadMetrics(p) }
+func (plan bookingPlan) metrics() []Metric { return loadMetrics(plan.options) }
 
 // bookingReadyWithin bounds the start, and the loading of the data, also in a machine
 // that is emulated.
 const bookingReadyWithin = 5 * time.Minute
 
-// Ready waits until the application answers, which it does once the other two do, and
+// ready waits until the application answers, which it does once the other two do, and
 // has it given its data where it has others.
-func (booking) Ready(ctx context.Context, t Trial) error {
-	plan, err := planBooking(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan bookingPlan) ready(ctx context.Context, t Trial) error {
 	target := bookingAPI(t, plan.port)
 	target.Path = bookingPath + "config"
 	target.NewConnections = true
@@ -309,7 +269,7 @@ func (booking) Ready(ctx context.Context, t Trial) error {
 		return target
 	}
 	asked := ask(load.HTTPRequest{Path: bookingPath + "config"})
-	err = awaitReady(ctx, bookingReadyWithin, "the booking site answers at http://"+target.Address+bookingPath+"config", func(ctx context.Context) error {
+	err := awaitReady(ctx, bookingReadyWithin, "the booking site answers at http://"+target.Address+bookingPath+"config", func(ctx context.Context) error {
 		return askOnce(ctx, asked)
 	})
 	if err != nil || plan.loaded(counts) {
@@ -335,33 +295,22 @@ func (plan bookingPlan) loaded(counts bookingCounts) bool {
 		counts.Customers == plan.customers
 }
 
-func (w booking) Drive(ctx context.Context, t Trial) error {
-	plan, err := planBooking(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan bookingPlan) drive(ctx context.Context, t Trial) error {
 	return whileServing(ctx, t, func(ctx context.Context) error {
-		if err := w.Ready(ctx, t); err != nil {
+		if err := plan.ready(ctx, t); err != nil {
 			return err
 		}
 		target := plan.target(t, 1)
 		defer target.settle()
-		return measure(ctx, t, target)
+		return measure(ctx, t, target, plan.options)
 	})
 }
 
-func (booking) Offered(p Params) (Offered, error) {
-	plan, err := planBooking(p)
-	return offered(plan.options), err
-}
+func (plan bookingPlan) offered() Offered { return offered(plan.options) }
 
-// Load has users walk through the site, whether requests come by a schedule or each
+// load has users walk through the site, whether requests come by a schedule or each
 // connection's as soon as it has its answer.
-func (booking) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
-	plan, err := planBooking(t.Params())
-	if err != nil {
-		return load.Result{}, err
-	}
+func (plan bookingPlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
 	target := plan.target(t, seed)
 	defer target.settle()
 	return loadTargetOnce(ctx, t, target, plan.options, seed)
@@ -369,16 +318,11 @@ func (booking) Load(ctx context.Context, t Trial, seed uint64) (load.Result, err
 
 func (booking) Sustained() (p Params, steady bool) { return nil, true }
 
-func (booking) Sustain(ctx context.Context, t Trial, seed uint64) error {
-	plan, err := planBooking(t.Params())
-	if err != nil {
-		return err
-	}
-	options := plan.options
-	options.Seed = seed
+func (plan bookingPlan) sustain(ctx context.Context, t Trial, seed uint64) error {
+	plan.options.Seed = seed
 	target := plan.target(t, seed)
 	defer target.settle()
-	return sustain(ctx, t, target, options)
+	return sustain(ctx, t, target, plan.options)
 }
 
 var (

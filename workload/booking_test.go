@@ -270,7 +270,7 @@ func TestBookingUsersOutliveALoad(t *testing.T) {
 func TestBookingUnsureUsersStaySo(t *testing.T) {
 	_, plain := serveBooking(t, "")
 	tr := &rememberingTrial{trial: plain}
-	plan, err := planBooking(plain.params)
+	plan, err := planOf[bookingPlan](plain.params)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestBookingUnsureUsersStaySo(t *testing.T) {
 // A booking that stays though it was cancelled is seen in that visit already.
 func TestBookingCancelledIsLookedFor(t *testing.T) {
 	_, tr := serveBooking(t, "cancelled")
-	plan, err := planBooking(tr.params)
+	plan, err := planOf[bookingPlan](tr.params)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestRealBooking(t *testing.T) {
 // its has is what the visits leave him.
 func walkBooking(t *testing.T, tr *realTrial, p Params) {
 	t.Helper()
-	plan, err := planBooking(p)
+	plan, err := planOf[bookingPlan](p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,27 +17,19 @@ import (
 // load is "mixed ratio(write=1,read=3)" with as many operations, threads and
 // operations a second (throttle). The client is tare's own, so that each latency
 // counts from the moment at which its operation was due.
-type cassandra struct{}
+type cassandra struct {
+	placeable
+	workloadOf[cassandraPlan]
+	readierOf[cassandraPlan]
+	loaderOf[cassandraPlan]
+	sustainerOf[cassandraPlan]
+}
 
 func (cassandra) Name() string { return "cassandra" }
 func (cassandra) Summary() string {
 	return "wide-column database (Cassandra), read and written by many clients of tare's"
 }
 func (cassandra) Source() Source { return Source{Recipe: "cassandra"} }
-
-func (cassandra) Params() []Param {
-	return []Param{
-		{"operations", "1000", "1 to 10000000"},
-		{"rate", "1000", "of them per second (open loop), 0.001 to 1e6, or closed: each client sends as soon as it has its answer"},
-		{"arrival", string(load.Uniform), "of an open loop's operations: uniform, evenly spaced; or poisson, independently of one another"},
-		{"threads", "100", "clients, each with a connection and one operation at a time, 1 to 4096"},
-		readsParam("75"),
-		{"records", "10000", "put in before the server counts as ready: one field of 100 bytes, 1 to 10000000"},
-		{"warmup", "3s", "of the same operations by all clients as fast as they are answered, forgotten, 0s to 10m; a second of rest follows"},
-		{"compiler", quickCompiler, "Java's: quick, its first one alone, which is done after seconds; or full, its second one, too, as Java has it by itself"},
-		{"heap", "512", "of Java, in MiB, 256 to 1000000"},
-	}
-}
 
 // Java compiles what runs often by a quick compiler, and what runs still oftener once
 // more, for tens of seconds of CPU time. On a quota of one CPU the second compiler
@@ -50,8 +42,8 @@ const (
 	fullCompiler  = "full"
 )
 
-// cassandraPlan is the parameters, read.
 type cassandraPlan struct {
+	listening
 	reads, records, heap int64
 	warmup               time.Duration
 	compiler             string
@@ -62,73 +54,56 @@ type cassandraPlan struct {
 // an error, before.
 const cassandraTimeout = 2 * time.Minute
 
-func planCassandra(p Params) (plan cassandraPlan, err error) {
-	o := &plan.options
-	if o.Count, err = p.whole("operations", 1, 10_000_000); err != nil {
-		return plan, err
+func (plan cassandraPlan) parse(from *parameters) cassandraPlan {
+	plan.listening = from.listening(image.CassandraPort)
+	plan.options = load.Options{
+		Count: from.whole("operations", 1000, 1, 10_000_000, "RANGE"),
+		Rate: from.rate("rate", "1000", "of them per second (open loop), 0.001 to 1e6, or closed: "+
+			"each client sends as soon as it has its answer"),
+		Arrival: from.arrival(load.Uniform, "operations"),
+		Connections: int(from.whole("threads", 100, 1, 4096,
+			"clients, each with a connection and one operation at a time, RANGE")),
+		Timeout: cassandraTimeout,
 	}
-	if o.Rate, err = p.rate("rate"); err != nil {
-		return plan, err
-	}
-	arrival, err := p.oneOf("arrival", string(load.Uniform), string(load.Poisson))
-	if err != nil {
-		return plan, err
-	}
-	threads, err := p.whole("threads", 1, 4096)
-	if err != nil {
-		return plan, err
-	}
-	o.Connections, o.Arrival, o.Timeout = int(threads), load.Arrival(arrival), cassandraTimeout
-	if plan.reads, err = p.whole("reads", 0, 100); err != nil {
-		return plan, err
-	}
-	if plan.records, err = p.whole("records", 1, 10_000_000); err != nil {
-		return plan, err
-	}
-	if plan.warmup, err = p.duration("warmup", 0, 10*time.Minute); err != nil {
-		return plan, err
-	}
-	if plan.compiler, err = p.oneOf("compiler", quickCompiler, fullCompiler); err != nil {
-		return plan, err
-	}
-	plan.heap, err = p.whole("heap", 256, 1_000_000)
-	return plan, err
+	plan.reads = from.reads(75)
+	plan.records = from.whole("records", 10000, 1, 10_000_000,
+		"put in before the server counts as ready: one field of 100 bytes, RANGE")
+	plan.warmup = from.duration("warmup", "3s", 0, 10*time.Minute,
+		"of the same operations by all clients as fast as they are answered, forgotten, 0s to 10m; a second of rest follows")
+	plan.compiler = from.word("compiler", quickCompiler,
+		"Java's: quick, its first one alone, which is done after seconds; or full, its second one, too, as Java has it by itself",
+		quickCompiler, fullCompiler)
+	plan.heap = from.whole("heap", 512, 256, 1_000_000, "of Java, in MiB, RANGE")
+	return plan
 }
 
-// placed gives the port at which nodes speak to one another the next one.
-func (cassandra) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
-
-func (cassandra) Program(p Params) (Program, error) {
-	plan, err := planCassandra(p)
-	if err != nil {
-		return Program{}, err
-	}
+func (plan cassandraPlan) program() Program {
 	heap := strconv.FormatInt(plan.heap, 10) + "m"
 	args := []string{"/usr/bin/java", "-Xms" + heap, "-Xmx" + heap}
 	if plan.compiler == quickCompiler {
 		args = append(args, "-XX:TieredStopAtLevel=1")
 	}
-	port, storage := p.portOr(image.CassandraPort), image.CassandraStoragePort
-	if port != image.CassandraPort {
-		storage = port + 1
+	storage := image.CassandraStoragePort
+	if plan.port != image.CassandraPort {
+		storage = plan.port + 1 // at which nodes speak to one another
 	}
 	// They stand over the configuration's.
 	const setting = "-Dcassandra.settings."
-	args = append(args, "-Dcassandra.config.allow_system_properties=true", setting+"rpc_address="+p.listenAddress(),
-		setting+"native_transport_port="+strconv.Itoa(port), setting+"storage_port="+strconv.Itoa(storage))
+	args = append(args, "-Dcassandra.config.allow_system_properties=true", setting+"rpc_address="+plan.listen,
+		setting+"native_transport_port="+strconv.Itoa(plan.port), setting+"storage_port="+strconv.Itoa(storage))
 	return Program{
 		Args:  append(args, "@"+image.CassandraArguments),
-		Ports: []int{port}, Data: []string{image.CassandraData}, Service: true,
+		Ports: []int{plan.port}, Data: []string{image.CassandraData}, Service: true,
 		// The heap, and Java's own code, threads and buffers, as measured at work.
 		MemoryNeed: plan.heap<<20 + 448<<20,
 		// The log of commits at its most, and each record a few times over until it is
 		// compacted.
 		DiskNeed: 128<<20 + 4*1024*plan.records,
 		Needs:    []string{"/usr/bin/java"},
-	}, nil
+	}
 }
 
-func (cassandra) Metrics(p Params) []Metric {
+func (cassandraPlan) metrics() []Metric {
 	return append(meanLatencyMetrics(),
 		Metric{Name: "throughput", Unit: "operations/s", Better: Higher, Doc: "operations answered rightly, until the last of them"}, loadingMetric())
 }
@@ -144,15 +119,11 @@ const (
 // cassandraReadyWithin bounds the start, also in a machine that is emulated.
 const cassandraReadyWithin = 5 * time.Minute
 
-// Ready waits until a query has been answered, and puts in the records.
-func (cassandra) Ready(ctx context.Context, t Trial) error {
-	plan, err := planCassandra(t.Params())
-	if err != nil {
-		return err
-	}
-	address := t.Address(t.Params().portOr(image.CassandraPort))
-	err = awaitReady(ctx, cassandraReadyWithin, "Cassandra answers a query at "+address, func(ctx context.Context) error {
-		return withCassandra(ctx, t, func(client *load.CQLClient) error {
+// ready waits until a query has been answered, and puts in the records.
+func (plan cassandraPlan) ready(ctx context.Context, t Trial) error {
+	address := t.Address(plan.port)
+	err := awaitReady(ctx, cassandraReadyWithin, "Cassandra answers a query at "+address, func(ctx context.Context) error {
+		return plan.withClient(ctx, t, func(client *load.CQLClient) error {
 			rows, err := client.Do(ctx, "SELECT key FROM system.local")
 			if err == nil && len(rows) != 1 {
 				err = fmt.Errorf("its own entry was answered by %d rows", len(rows))
@@ -166,8 +137,8 @@ func (cassandra) Ready(ctx context.Context, t Trial) error {
 	return loaded(t, func() error { return plan.fill(ctx, t) })
 }
 
-func withCassandra(ctx context.Context, t Trial, do func(client *load.CQLClient) error) error {
-	client, err := load.DialCQL(ctx, dialOf(t), t.Address(t.Params().portOr(image.CassandraPort)))
+func (p cassandraPlan) withClient(ctx context.Context, t Trial, do func(client *load.CQLClient) error) error {
+	client, err := load.DialCQL(ctx, dialOf(t), t.Address(p.port))
 	if err != nil {
 		return err
 	}
@@ -180,7 +151,7 @@ const fillConnections = 16
 
 // fill makes the table and puts the records in.
 func (p cassandraPlan) fill(ctx context.Context, t Trial) error {
-	err := withCassandra(ctx, t, func(client *load.CQLClient) error {
+	err := p.withClient(ctx, t, func(client *load.CQLClient) error {
 		for _, statement := range []string{cassandraKeyspace, cassandraTable} {
 			if _, err := client.Do(ctx, statement); err != nil {
 				return fmt.Errorf("%s: %w", statement, err)
@@ -201,7 +172,7 @@ func (p cassandraPlan) fill(ctx context.Context, t Trial) error {
 // target sends operations.
 func (p cassandraPlan) target(t Trial, next func() operation) load.CQL {
 	return load.CQL{
-		Address: t.Address(t.Params().portOr(image.CassandraPort)), Dial: dialOf(t),
+		Address: t.Address(p.port), Dial: dialOf(t),
 		Statements: []string{cassandraRead, cassandraWrite},
 		Next: func() load.CQLRequest {
 			o := next()
@@ -244,8 +215,8 @@ func checkCQLWritten(rows []load.CQLRow) error {
 	return nil
 }
 
-// load warms the node up, and then loads it as the parameters say.
-func (p cassandraPlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+// run warms the node up, and then loads it as the parameters say.
+func (p cassandraPlan) run(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
 	next := p.mix(seed)
 	if p.warmup > 0 {
 		o := load.Options{Connections: p.options.Connections, Duration: p.warmup, Timeout: cassandraTimeout}
@@ -261,16 +232,12 @@ func (p cassandraPlan) load(ctx context.Context, t Trial, seed uint64) (load.Res
 	return load.Run(ctx, p.target(t, next), o)
 }
 
-func (w cassandra) Drive(ctx context.Context, t Trial) error {
-	plan, err := planCassandra(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan cassandraPlan) drive(ctx context.Context, t Trial) error {
 	return whileServing(ctx, t, func(ctx context.Context) error {
-		if err := w.Ready(ctx, t); err != nil {
+		if err := plan.ready(ctx, t); err != nil {
 			return err
 		}
-		r, err := plan.load(ctx, t, 1)
+		r, err := plan.run(ctx, t, 1)
 		if err := answered(r, err); err != nil {
 			return err
 		}
@@ -279,29 +246,18 @@ func (w cassandra) Drive(ctx context.Context, t Trial) error {
 	})
 }
 
-func (cassandra) Offered(p Params) (Offered, error) {
-	plan, err := planCassandra(p)
-	return offered(plan.options), err
-}
+func (plan cassandraPlan) offered() Offered { return offered(plan.options) }
 
-func (cassandra) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
-	plan, err := planCassandra(t.Params())
-	if err != nil {
-		return load.Result{}, err
-	}
-	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.load(ctx, t, seed) })
+func (plan cassandraPlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.run(ctx, t, seed) })
 }
 
 // Sustained is the mix of S1's databases.
 func (cassandra) Sustained() (p Params, steady bool) { return Params{"reads": "95"}, true }
 
-// Sustain has the clients ask as fast as they are answered, at most as many as
+// sustain has the clients ask as fast as they are answered, at most as many as
 // other services have: more would only wait.
-func (cassandra) Sustain(ctx context.Context, t Trial, seed uint64) error {
-	plan, err := planCassandra(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan cassandraPlan) sustain(ctx context.Context, t Trial, seed uint64) error {
 	o := load.Options{Connections: min(plan.options.Connections, load.DefaultConnections), Timeout: cassandraTimeout}
 	return sustain(ctx, t, plan.target(t, plan.mix(seed)), o)
 }

@@ -42,7 +42,7 @@ func TestCassandraNeedsFitOneGibibyte(t *testing.T) {
 // The mix asks for all records alike, a seed's always the same ones, a quarter of
 // them for writing.
 func TestCassandraMix(t *testing.T) {
-	plan, err := planCassandra(resolve(t, cassandra{}, "records", "100"))
+	plan, err := planOf[cassandraPlan](resolve(t, cassandra{}, "records", "100"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestRealCassandra(t *testing.T) {
 		t.Errorf("%d latencies, want S2's 1000", n)
 	}
 
-	plan, err := planCassandra(tr.params)
+	plan, err := planOf[cassandraPlan](tr.params)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestRealCassandra(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	err = withCassandra(t.Context(), tr, func(client *load.CQLClient) error {
+	err = plan.withClient(t.Context(), tr, func(client *load.CQLClient) error {
 		_, err := client.Do(t.Context(), "TRUNCATE ycsb.usertable")
 		return err
 	})

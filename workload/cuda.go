@@ -19,10 +19,13 @@ const CUDADirectory = "/gpu"
 // FromCUDA makes a workload of the CUDA programs (programs/gpu) that lie in a root file
 // system. It is not among those of [All]: its image is made on the machine that has the
 // device, of binaries that were compiled for that.
-func FromCUDA(root string) Workload { return cuda{root} }
+func FromCUDA(root string) Workload { return cuda{root: root} }
 
 // cuda is one of the CUDA programs, which times itself, from launch to end.
-type cuda struct{ root string }
+type cuda struct {
+	root string
+	workloadOf[cudaPlan]
+}
 
 func (cuda) Name() string { return "gpu" }
 func (cuda) Summary() string {
@@ -30,105 +33,73 @@ func (cuda) Summary() string {
 }
 func (c cuda) Source() Source { return Source{Rootfs: c.root} }
 
-func (cuda) Params() []Param {
-	return []Param{
-		{"program", gpu.Stencil, strings.Join(gpu.Programs, ", ")},
-		{"build", string(gpu.Exact), "code for the exact device, for the driver to compile (ptx), or both"},
-		{"task", auto, "of lenet: training or inference; auto: the program's own"},
-		{"size", auto, "as the program's --size: a number, or a stencil's three edges such as 512x256x128; auto: the program's own"},
-		{"iterations", auto, "timed repetitions, 1 to 100000; auto: the program's own"},
-		{"warmup", auto, "repetitions before them, 0 to 1000; auto: the program's own"},
-		{"memory", "pageable", "the host's memory that copies start from and end in: pageable or pinned"},
-		{"seed", auto, "of the input, 0 to 2^53-1; auto: drawn by the program"},
-		{"check", "no", "yes: compare the results with a reference on the CPU, in no time but the total"},
-		{"each-kernel", "no", "yes: time every launch by events of its own"},
-	}
+type cudaPlan struct {
+	name    string // of the program
+	kind    gpu.Kind
+	options gpu.Options
 }
 
-// cuda reads a program's command line from parameters.
-func (p Params) cuda() (program string, kind gpu.Kind, o gpu.Options, err error) {
-	if program, err = p.oneOf("program", gpu.Programs...); err != nil {
-		return "", "", o, err
-	}
-	built, err := p.oneOf("build", string(gpu.Exact), string(gpu.PTX), string(gpu.Both), string(gpu.Emulated))
-	if err != nil {
-		return "", "", o, err
-	}
-	if o.Task, err = p.oneOf("task", auto, "training", "inference"); err != nil {
-		return "", "", o, err
-	}
-	if o.Task == auto {
-		o.Task = ""
-	} else if program != gpu.LeNet {
-		return "", "", o, &WrongValue{"task", o.Task, auto + " for " + program + ": " + gpu.LeNet + " alone has tasks"}
-	}
-	if o.Size, err = cudaSize(program, p["size"]); err != nil {
-		return "", "", o, err
-	}
-	iterations, err := p.wholeOrAuto("iterations", 1, 100000)
-	if err != nil {
-		return "", "", o, err
-	}
-	o.Iterations = int(iterations)
-	if p["warmup"] != auto {
-		n, err := p.whole("warmup", 0, 1000)
-		if err != nil {
-			return "", "", o, err
+func (plan cudaPlan) parse(from *parameters) cudaPlan {
+	o := &plan.options
+	plan.name = from.word("program", gpu.Stencil, strings.Join(gpu.Programs, ", "), gpu.Programs...)
+	plan.kind = gpu.Kind(from.word("build", string(gpu.Exact),
+		"code for the exact device, for the driver to compile (ptx), or both",
+		string(gpu.Exact), string(gpu.PTX), string(gpu.Both), string(gpu.Emulated)))
+	task := from.word("task", auto, "of lenet: training or inference; auto: the program's own", auto, "training", "inference")
+	if task != auto {
+		o.Task = task
+		if plan.name != gpu.LeNet {
+			from.refuse("task", auto+" for "+plan.name+": "+gpu.LeNet+" alone has tasks")
 		}
-		warmup := int(n)
+	}
+	o.Size = from.cudaSize(plan.name)
+	o.Iterations = int(from.wholeOr("iterations", auto, 0, 1, 100000, "timed repetitions, RANGE; auto: the program's own"))
+	warmup := int(from.wholeOr("warmup", auto, -1, 0, 1000, "repetitions before them, RANGE; auto: the program's own"))
+	if warmup >= 0 {
 		o.Warmup = &warmup
 	}
-	if p["seed"] != auto {
-		n, err := p.whole("seed", 0, 1<<53-1)
-		if err != nil {
-			return "", "", o, err
-		}
-		seed := uint64(n)
-		o.Seed = &seed
+	o.Memory = from.word("memory", "pageable", "the host's memory that copies start from and end in: pageable or pinned",
+		"pageable", "pinned")
+	seed := from.wholeOr("seed", auto, -1, 0, 1<<53-1, "of the input, 0 to 2^53-1; auto: drawn by the program")
+	if seed >= 0 {
+		drawn := uint64(seed)
+		o.Seed = &drawn
 	}
-	if o.Memory, err = p.oneOf("memory", "pageable", "pinned"); err != nil {
-		return "", "", o, err
-	}
-	for _, f := range []struct {
-		name string
-		to   *bool
-	}{{"check", &o.Check}, {"each-kernel", &o.EachKernel}} {
-		said, err := p.oneOf(f.name, "yes", "no")
-		if err != nil {
-			return "", "", o, err
-		}
-		*f.to = said == "yes"
-	}
-	return program, gpu.Kind(built), o, nil
+	o.Check = from.yes("check", "yes: compare the results with a reference on the CPU, in no time but the total")
+	o.EachKernel = from.yes("each-kernel", "yes: time every launch by events of its own")
+	return plan
+}
+
+// yes reads yes or no, which is the default.
+func (from *parameters) yes(name, help string) bool {
+	return from.word(name, "no", help, "yes", "no") == "yes"
 }
 
 // cudaSize reads a size: one number, or of a stencil three.
-func cudaSize(program, text string) ([]int64, error) {
+func (from *parameters) cudaSize(program string) []int64 {
+	text := from.text("size", auto,
+		"as the program's --size: a number, or a stencil's three edges such as 512x256x128; auto: the program's own")
 	if text == auto {
-		return nil, nil
+		return nil
 	}
-	parts := strings.Split(text, "x")
-	if len(parts) != 1 && (len(parts) != 3 || program != gpu.Stencil) {
-		return nil, &WrongValue{"size", text, "a whole number, and of a stencil three edges too, such as 512x256x128"}
+	edges := strings.Split(text, "x")
+	if len(edges) != 1 && (len(edges) != 3 || program != gpu.Stencil) {
+		from.refuse("size", "a whole number, and of a stencil three edges too, such as 512x256x128")
 	}
 	var size []int64
-	for _, part := range parts {
-		n, err := strconv.ParseInt(part, 10, 64)
+	for _, edge := range edges {
+		n, err := strconv.ParseInt(edge, 10, 64)
 		if err != nil || n < 1 || n > 1<<32 {
-			return nil, &WrongValue{"size", text, "whole numbers from 1"}
+			from.refuse("size", "whole numbers from 1")
 		}
 		size = append(size, n)
 	}
-	return size, nil
+	return size
 }
 
-func (cuda) Program(p Params) (Program, error) {
-	program, kind, o, err := p.cuda()
-	if err != nil {
-		return Program{}, err
-	}
-	binary := path.Join(CUDADirectory, string(kind), program)
-	return Program{Args: append([]string{binary}, o.Arguments()...), Needs: []string{binary}}, nil
+func (plan cudaPlan) program() Program {
+	binary := path.Join(CUDADirectory, string(plan.kind), plan.name)
+	return Program{Args: append([]string{binary}, plan.options.Arguments()...), Needs: []string{binary}}
 }
 
 // The times of a program's phases that are metrics of a trial, in their order.
@@ -149,7 +120,7 @@ var cudaPhases = []struct {
 	{"end", "the context's end", func(r gpu.Result) float64 { return r.Seconds.End }},
 }
 
-func (cuda) Metrics(Params) []Metric {
+func (cudaPlan) metrics() []Metric {
 	all := []Metric{
 		wallMetric(true),
 		{Name: "kernels", Unit: "s", Better: Lower, Primary: true, Doc: "the timed repetitions on the device, by its own events"},
@@ -168,7 +139,7 @@ func (cuda) Metrics(Params) []Metric {
 	)
 }
 
-func (cuda) Drive(ctx context.Context, t Trial) error {
+func (cudaPlan) drive(ctx context.Context, t Trial) error {
 	r, exit, err := RunCUDA(ctx, t)
 	if err != nil {
 		return err
@@ -203,7 +174,7 @@ func (cuda) Drive(ctx context.Context, t Trial) error {
 // The error is a *[gpu.Failure] where the program gave none that holds, and otherwise
 // says what of the result is not what was asked for.
 func RunCUDA(ctx context.Context, t Trial) (gpu.Result, Exit, error) {
-	program, kind, asked, err := t.Params().cuda()
+	plan, err := planOf[cudaPlan](t.Params())
 	if err != nil {
 		return gpu.Result{}, Exit{}, err
 	}
@@ -213,33 +184,33 @@ func RunCUDA(ctx context.Context, t Trial) (gpu.Result, Exit, error) {
 	}
 	stdout, stderr := t.Output()
 	if exit.OOMKilled {
-		return gpu.Result{}, exit, errors.New(program + ": killed by the kernel, as its memory limit was reached: raise --memory")
+		return gpu.Result{}, exit, errors.New(plan.name + ": killed by the kernel, as its memory limit was reached: raise --memory")
 	}
 	if exit.Code != 0 {
-		return gpu.Result{}, exit, gpu.NewFailure(program, exit.Code, string(stderr))
+		return gpu.Result{}, exit, gpu.NewFailure(plan.name, exit.Code, string(stderr))
 	}
 	r, err := gpu.Parse(stdout)
 	if err != nil {
 		return r, exit, err
 	}
-	return r, exit, heldTo(r, program, kind, asked)
+	return r, exit, plan.check(r)
 }
 
-// heldTo refuses the result of another program, or of other work, than was asked for.
-func heldTo(r gpu.Result, program string, kind gpu.Kind, asked gpu.Options) error {
+// check refuses the result of another program, or of other work, than was asked for.
+func (plan cudaPlan) check(r gpu.Result) error {
+	asked := plan.options
 	switch p := r.Parameters; {
-	case r.Program != program || r.Build.Kind != kind:
-		return fmt.Errorf("a result of %s built %s, where %s built %s was asked for", r.Program, r.Build.Kind, program, kind)
+	case r.Program != plan.name || r.Build.Kind != plan.kind:
+		return fmt.Errorf("a result of %s built %s, where %s built %s was asked for", r.Program, r.Build.Kind, plan.name, plan.kind)
 	case asked.Size != nil && !slices.Equal(p.Size, asked.Size),
 		asked.Iterations > 0 && p.Iterations != asked.Iterations,
-		asked.Seed != nil &&
-			p.Seed != *asked.Seed,
+		asked.Seed != nil && p.Seed != *asked.Seed,
 		p.Memory != asked.Memory,
 		asked.Task != "" && p.Task != asked.Task,
 		asked.Warmup != nil && p.Warmup != *asked.Warmup:
-		return fmt.Errorf("%s ran with %+v, which is not what was asked for: %s", program, p, strings.Join(asked.Arguments(), " "))
+		return fmt.Errorf("%s ran with %+v, which is not what was asked for: %s", plan.name, p, strings.Join(asked.Arguments(), " "))
 	case asked.Check && (r.Check == nil || !r.Check.Valid):
-		return fmt.Errorf("%s: its results differ from the reference: no figure of it holds", program)
+		return fmt.Errorf("%s: its results differ from the reference: no figure of it holds", plan.name)
 	}
 	return nil
 }

@@ -13,7 +13,11 @@ import (
 // docstore is S1's document database, in so far as packages have one: a server
 // with MongoDB's wire protocol whose data file is mapped into memory. Its load is
 // YCSB's mix on documents of one field.
-type docstore struct{}
+type docstore struct {
+	workloadOf[docstorePlan]
+	readierOf[docstorePlan]
+	sustainerOf[docstorePlan]
+}
 
 func (docstore) Name() string { return "docstore" }
 func (docstore) Summary() string {
@@ -23,17 +27,6 @@ func (docstore) Source() Source { return Source{Recipe: "docstore"} }
 
 const docstorePort = 27017
 
-func (docstore) Params() []Param {
-	return append([]Param{
-		{"documents", "1000", "inserted before the load, 1 to 1000000, where data is 0"},
-		{"data", "0", "MiB of documents put in before the server counts as ready, 0 to " + strconv.Itoa(mostData)},
-		readsParam("50"),
-		{"storage", "mapped", "of the data file: mapped into memory; file: read and written; memory: there is none"},
-		{"server", serverShipped, "shipped, or image: the command of an image of your own, which speaks MongoDB's protocol at its port"},
-		{"heap", auto, "of Java, in MiB: auto (as it chooses by the memory that it sees), or 32 to 1000000"},
-	}, loadParams("3s")...) // Java compiles while it runs: its first seconds are not its pace
-}
-
 // serverShipped is the recipe's server, serverImage the command of the image that
 // the user names in the recipe's place, such as MongoDB's own.
 const (
@@ -41,36 +34,35 @@ const (
 	serverImage   = "image"
 )
 
-// docstorePlan is the parameters, read.
 type docstorePlan struct {
-	documents, data, reads, heap int64
-	storage, server              string
+	listening
+	documents, data, reads int64
+	storage, server        string
+	heap                   int64 // 0: Java's choice
+	options                load.Options
 }
 
-func planDocstore(p Params) (plan docstorePlan, err error) {
-	if plan.documents, err = p.whole("documents", 1, 1_000_000); err != nil {
-		return plan, err
-	}
-	if plan.data, err = p.whole("data", 0, mostData); err != nil {
-		return plan, err
-	}
+func (plan docstorePlan) parse(from *parameters) docstorePlan {
+	plan.listening = from.listening(docstorePort)
+	plan.documents = from.whole("documents", 1000, 1, 1_000_000, "inserted before the load, RANGE, where data is 0")
+	plan.data = from.whole("data", 0, 0, mostData, "MiB of documents put in before the server counts as ready, RANGE")
 	if plan.data > 0 {
 		plan.documents = recordsIn(plan.data)
 	}
-	if plan.reads, err = p.whole("reads", 0, 100); err != nil {
-		return plan, err
-	}
-	if plan.storage, err = p.oneOf("storage", "mapped", "file", "memory"); err != nil {
-		return plan, err
-	}
-	if plan.server, err = p.oneOf("server", serverShipped, serverImage); err != nil {
-		return plan, err
-	}
-	plan.heap, err = p.wholeOrAuto("heap", 32, 1_000_000)
-	return plan, err
+	plan.reads = from.reads(50)
+	plan.storage = from.word("storage", "mapped",
+		"of the data file: mapped into memory; file: read and written; memory: there is none", "mapped", "file", "memory")
+	plan.server = from.word("server", serverShipped,
+		"shipped, or image: the command of an image of your own, which speaks MongoDB's protocol at its port",
+		serverShipped, serverImage)
+	plan.heap = from.wholeOr("heap", auto, 0, 32, 1_000_000,
+		"of Java, in MiB: auto (as it chooses by the memory that it sees), or RANGE")
+	// Java compiles while it runs: its first seconds are not its pace.
+	plan.options = from.load(byClients(16, "3s"))
+	return plan
 }
 
-// placed cannot tell an image's own command where to listen.
+// Placed cannot tell an image's own command where to listen.
 func (w docstore) Placed(p Params, at Place) (Params, error) {
 	if p["server"] == serverImage {
 		return nil, &Unplaceable{w.Name(), "server=" + serverImage + ": the image's own command listens where it does by itself"}
@@ -78,27 +70,19 @@ func (w docstore) Placed(p Params, at Place) (Params, error) {
 	return p.at(at), nil
 }
 
-func (docstore) Program(p Params) (Program, error) {
-	plan, err := planDocstore(p)
-	if err != nil {
-		return Program{}, err
-	}
-	if _, err := loadOptions(p); err != nil {
-		return Program{}, err
-	}
+func (plan docstorePlan) program() Program {
 	if plan.server == serverImage {
 		// What it needs is not known; MongoDB's own image has its data there.
-		return Program{Ports: []int{docstorePort}, Data: []string{"/data/db"}, Service: true}, nil
+		return Program{Ports: []int{docstorePort}, Data: []string{"/data/db"}, Service: true}
 	}
-	port := p.portOr(docstorePort)
 	program := Program{
-		Args: []string{"/usr/bin/java"}, Ports: []int{port}, Data: []string{"/data"},
+		Args: []string{"/usr/bin/java"}, Ports: []int{plan.port}, Data: []string{"/data"},
 		Service: true, MemoryNeed: plan.memory(),
 	}
 	if plan.heap > 0 {
 		program.Args = append(program.Args, "-Xmx"+strconv.FormatInt(plan.heap, 10)+"m")
 	}
-	program.Args = append(program.Args, "@"+image.DocstoreArguments, p.listenAddress(), strconv.Itoa(port))
+	program.Args = append(program.Args, "@"+image.DocstoreArguments, plan.listen, strconv.Itoa(plan.port))
 	const file = "/data/docs.mv"
 	switch plan.storage {
 	case "mapped":
@@ -106,7 +90,7 @@ func (docstore) Program(p Params) (Program, error) {
 	case "file":
 		program.Args = append(program.Args, file)
 	}
-	return program, nil
+	return program
 }
 
 // memory is Java's own code and tables, and its heap: what it caches of a file, or
@@ -120,23 +104,19 @@ func (p docstorePlan) memory() int64 {
 	return java + max(p.heap<<20, need)
 }
 
-func (docstore) Metrics(p Params) []Metric {
-	metrics := loadMetrics(p)
-	if plan, err := planDocstore(p); err == nil && plan.data > 0 {
+func (plan docstorePlan) metrics() []Metric {
+	metrics := loadMetrics(plan.options)
+	if plan.data > 0 {
 		metrics = append(metrics, loadingMetric())
 	}
 	return metrics
 }
 
-// Ready waits for a reply to "isMaster", the command by which drivers begin; the
+// ready waits for a reply to "isMaster", the command by which drivers begin; the
 // shipped server knows its later name, "hello", not. Then it puts in the data that
 // are asked for.
-func (docstore) Ready(ctx context.Context, t Trial) error {
-	plan, err := planDocstore(t.Params())
-	if err != nil {
-		return err
-	}
-	address := t.Address(t.Params().portOr(docstorePort))
+func (plan docstorePlan) ready(ctx context.Context, t Trial) error {
+	address := t.Address(plan.port)
 	if err := awaitDocuments(ctx, address); err != nil || plan.data == 0 {
 		return err
 	}
@@ -156,21 +136,17 @@ func awaitDocuments(ctx context.Context, address string) error {
 	})
 }
 
-func (w docstore) Drive(ctx context.Context, t Trial) error {
-	plan, err := planDocstore(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan docstorePlan) drive(ctx context.Context, t Trial) error {
 	return whileServing(ctx, t, func(ctx context.Context) error {
-		if err := w.Ready(ctx, t); err != nil {
+		if err := plan.ready(ctx, t); err != nil {
 			return err
 		}
 		if plan.data == 0 {
-			if err := plan.fill(ctx, t.Address(t.Params().portOr(docstorePort))); err != nil {
+			if err := plan.fill(ctx, t.Address(plan.port)); err != nil {
 				return fmt.Errorf("insert the documents: %w", err)
 			}
 		}
-		return measure(ctx, t, plan.target(t, 1))
+		return measure(ctx, t, plan.target(t, 1), plan.options)
 	})
 }
 
@@ -179,19 +155,11 @@ func (docstore) Sustained() (p Params, steady bool) {
 	return Params{"data": strconv.Itoa(slowData), "reads": "95", "heap": "256"}, true
 }
 
-func (docstore) Sustain(ctx context.Context, t Trial, seed uint64) error {
-	plan, err := planDocstore(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan docstorePlan) sustain(ctx context.Context, t Trial, seed uint64) error {
 	if plan.data == 0 {
 		return errors.New("docstore has no documents to read: give it some (data, in MiB)")
 	}
-	options, err := loadOptions(t.Params())
-	if err != nil {
-		return err
-	}
-	return sustain(ctx, t, plan.target(t, seed), options)
+	return sustain(ctx, t, plan.target(t, seed), plan.options)
 }
 
 // fill inserts the documents, some at once.
@@ -220,7 +188,7 @@ func (p docstorePlan) fill(ctx context.Context, address string) error {
 // target is the mix on the documents, a seed's always the same.
 func (p docstorePlan) target(t Trial, seed uint64) load.OpMsg {
 	operations := newYCSB(p.documents, p.reads, seed)
-	return load.OpMsg{Address: t.Address(t.Params().portOr(docstorePort)), Next: func() (load.Document, func(load.Document) error) {
+	return load.OpMsg{Address: t.Address(p.port), Next: func() (load.Document, func(load.Document) error) {
 		o := operations.next()
 		id := load.Document{{Name: "_id", Value: recordKey(o.record)}}
 		if o.read {

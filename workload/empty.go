@@ -7,32 +7,32 @@ import (
 
 // empty is the floor: a static program of a few instructions and no C library
 // (programs/empty). What starting it takes, the platform takes.
-type empty struct{}
+type empty struct{ workloadOf[emptyPlan] }
 
 func (empty) Name() string    { return "empty" }
 func (empty) Summary() string { return "a program that does nothing: the floor of start-up" }
 func (empty) Source() Source  { return Source{Recipe: "empty"} }
 
-func (empty) Params() []Param {
-	return []Param{{"until", untilSignal, "signal: it waits until it is stopped; exit: it ends at once, to be weighed from launch to end"}}
+type emptyPlan struct{ held bool }
+
+func (plan emptyPlan) parse(from *parameters) emptyPlan {
+	plan.held = from.until(untilSignal,
+		"signal: it waits until it is stopped; exit: it ends at once, to be weighed from launch to end")
+	return plan
 }
 
-func (empty) Program(p Params) (Program, error) {
-	held, err := p.until()
-	if err != nil {
-		return Program{}, err
-	}
-	program := Program{Args: []string{"/empty"}, MemoryNeed: 1 << 20, Service: held}
-	if !held {
+func (plan emptyPlan) program() Program {
+	program := Program{Args: []string{"/empty"}, MemoryNeed: 1 << 20, Service: plan.held}
+	if !plan.held {
 		program.Args = append(program.Args, "exit")
 	}
-	return program, nil
+	return program
 }
 
-func (empty) Metrics(Params) []Metric { return []Metric{wallMetric(true), cpuMetric(false)} }
+func (emptyPlan) metrics() []Metric { return []Metric{wallMetric(true), cpuMetric(false)} }
 
-func (empty) Drive(ctx context.Context, t Trial) error {
-	if t.Params()["until"] != untilExit {
+func (plan emptyPlan) drive(ctx context.Context, t Trial) error {
+	if plan.held {
 		return fmt.Errorf("empty waits for a signal and serves nothing, so that there is nothing to weigh: use --param until=exit, or `tare startup`")
 	}
 	return FromCommand(Program{}, Source{}).Drive(ctx, t)

@@ -22,25 +22,28 @@ import (
 // whole is the value of parts for a clip that is not cut.
 const whole = "1"
 
-// parts names the parts of the clip; none where it is to be left whole.
-func (p Params) parts() ([]string, error) {
-	if p["parts"] == whole {
-		return nil, nil
+// parts reads into which parts a clip is cut, and names them; none where it is left whole.
+func (from *parameters) parts(clip string) []string {
+	text := from.text("parts", whole, "1: the clip as it is; "+cutParts()+
+		": as many clips of a second that it is cut into, each by a process of its own, all at once")
+	if text == whole {
+		return nil
 	}
 	for _, c := range image.CutClips() {
-		if p["clip"] != c.Path {
+		if clip != c.Path {
 			continue
 		}
-		if p["parts"] != strconv.Itoa(c.Seconds) {
-			return nil, &WrongValue{"parts", p["parts"], fmt.Sprintf("%s, or %d with %s", whole, c.Seconds, c.Path)}
+		if text != strconv.Itoa(c.Seconds) {
+			from.refuse("parts", fmt.Sprintf("%s, or %d with %s", whole, c.Seconds, c.Path))
 		}
 		var names []string
 		for n := range c.Seconds {
 			names = append(names, image.PartName(n))
 		}
-		return names, nil
+		return names
 	}
-	return nil, &WrongValue{"parts", p["parts"], fmt.Sprintf("%s with %s; cut are %s", whole, p["clip"], cutClips())}
+	from.refuse("parts", fmt.Sprintf("%s with %s; cut are %s", whole, clip, cutClips()))
+	return nil
 }
 
 // cutClips and cutParts list the clips that are cut, and into how many parts.
@@ -80,13 +83,13 @@ func sideBySide(parts []string, transcode func(from, to string) []string) Progra
 	}
 }
 
-func driveParts(ctx context.Context, t Trial, parts []string) error {
+func (plan ffmpegPlan) driveParts(ctx context.Context, t Trial) error {
 	exit, err := t.Wait(ctx)
 	if err != nil {
 		return fmt.Errorf("wait for the program: %w", err)
 	}
 	stdout, _ := t.Output()
-	jobs, elapsed, err := parseTogether(stdout, parts)
+	jobs, elapsed, err := parseTogether(stdout, plan.parts)
 	if err != nil {
 		if exit.Code != 0 || exit.OOMKilled {
 			return &Ended{Exit: exit, LastWords: lastWords(t)}
@@ -110,7 +113,7 @@ func driveParts(ctx context.Context, t Trial, parts []string) error {
 	if exit.Code != 0 || exit.OOMKilled {
 		return &Ended{Exit: exit, LastWords: lastWords(t)}
 	}
-	if err := allFrames(ctx, t, frames); err != nil {
+	if err := plan.allFrames(ctx, t, frames); err != nil {
 		return err
 	}
 	t.Record("elapsed", elapsed)
@@ -120,7 +123,7 @@ func driveParts(ctx context.Context, t Trial, parts []string) error {
 	for _, j := range jobs {
 		t.Record("part", j.End-j.Start)
 	}
-	if t.Params()["codec"] == "libx265" {
+	if plan.codec == x265 {
 		t.Record("pool-threads", poolThreads)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 
 // fio is S1's reader: random reads of a file that is mapped into memory. Its
 // figures are those that fio prints itself.
-type fio struct{}
+type fio struct{ workloadOf[fioPlan] }
 
 func (fio) Name() string    { return "fio" }
 func (fio) Summary() string { return "random reads of a memory-mapped file" }
@@ -22,71 +22,66 @@ func (fio) Source() Source  { return Source{Recipe: "fio"} }
 // fio's engine maps a file as a whole up to this size, in MiB, and in windows above.
 const mostFioData = 1024
 
-// fioUnlimited is the rate of a fio that nothing holds back.
-const fioUnlimited = "unlimited"
-
 // fioBlock is how much is read at once.
 const fioBlock = 4096
 
-func (fio) Params() []Param {
-	there := strconv.Itoa(image.FioData)
-	return []Param{
-		{"data", there, "MiB of the file, 1 to " + strconv.Itoa(mostFioData) + "; a file above " + there + " is written in /data first, and comes from the disk"},
-		{"reads", "1000000", "of 4 KiB, 1 to 10^9; each block once in random order, then anew from a new mapping"},
-		{"rate", fioUnlimited, "reads per second, 1 to 10^9, such as the 200 of a disk that S1's file came from; or unlimited: as fast as it goes"},
-		{"seed", "1", "of the order, 1 to 10^9; random: drawn anew by each fio"},
-		{"until", untilExit, "exit: it ends with its reads; signal: it reads until it is stopped, to be watched"},
-	}
+type fioPlan struct {
+	mebibytes, reads int64
+	rate             int64 // reads per second; 0: unlimited
+	seed             int64 // 0: drawn
+	held             bool
 }
 
-func (fio) Program(p Params) (Program, error) {
-	mebibytes, err := p.whole("data", 1, mostFioData)
-	if err != nil {
-		return Program{}, err
-	}
-	reads, err := p.whole("reads", 1, 1e9)
-	if err != nil {
-		return Program{}, err
-	}
-	held, err := p.until()
-	if err != nil {
-		return Program{}, err
-	}
-	// What is in the page cache stays there: no condition begins with another's.
-	args := []string{"/usr/bin/fio", "--name=read", "--ioengine=mmap", "--rw=randread", "--bs=" + strconv.Itoa(fioBlock),
-		"--size=" + strconv.FormatInt(mebibytes, 10) + "m", "--invalidate=0"}
-	if p["seed"] == "random" {
-		args = append(args, "--randrepeat=0")
-	} else if seed, err := p.whole("seed", 1, 1e9); err == nil {
-		args = append(args, "--randseed="+strconv.FormatInt(seed, 10))
-	} else {
-		return Program{}, &WrongValue{"seed", p["seed"], "random, or a whole number from 1 to 10^9"}
-	}
-	if p["rate"] != fioUnlimited {
-		rate, err := p.whole("rate", 1, 1e9)
-		if err != nil {
-			return Program{}, &WrongValue{"rate", p["rate"], fioUnlimited + ", or a whole number from 1 to 10^9"}
+func (plan fioPlan) parse(from *parameters) fioPlan {
+	const there = image.FioData
+	plan.mebibytes = from.whole("data", there, 1, mostFioData, fmt.Sprintf("MiB of the file, RANGE; "+
+		"a file above %d is written in /data first, and comes from the disk", there))
+	plan.reads = from.whole("reads", 1_000_000, 1, 1e9,
+		"of 4 KiB, 1 to 10^9; each block once in random order, then anew from a new mapping")
+	plan.rate = from.wholeOr("rate", unlimited, 0, 1, 1e9, "reads per second, 1 to 10^9, such as the 200 of a disk "+
+		"that S1's file came from; or unlimited: as fast as it goes")
+	if seed := from.text("seed", "1", "of the order, 1 to 10^9; random: drawn anew by each fio"); seed != random {
+		var ok bool
+		if plan.seed, ok = wholeWithin(seed, 1, 1e9); !ok {
+			from.refuse("seed", random+", or a whole number from 1 to 10^9")
 		}
-		args = append(args, "--rate_iops="+strconv.FormatInt(rate, 10))
 	}
-	if mebibytes <= image.FioData {
+	plan.held = from.until(untilExit, "exit: it ends with its reads; signal: it reads until it is stopped, to be watched")
+	return plan
+}
+
+func (plan fioPlan) program() Program {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	// What is in the page cache stays there: no condition begins with another's.
+	args := []string{"/usr/bin/fio", "--name=read", "--ioengine=mmap", "--rw=randread", "--bs=" + number(fioBlock),
+		"--size=" + number(plan.mebibytes) + "m", "--invalidate=0"}
+	if plan.seed == 0 {
+		args = append(args, "--randrepeat=0")
+	} else {
+		args = append(args, "--randseed="+number(plan.seed))
+	}
+	if plan.rate > 0 {
+		args = append(args, "--rate_iops="+number(plan.rate))
+	}
+
+	if plan.mebibytes <= image.FioData {
 		args = append(args, "--filename=/file", "--readonly", "--allow_file_create=0")
 	} else {
 		args = append(args, "--filename=/data/file")
 	}
-	if held {
+	if plan.held {
 		// Fio tells as often as it can in which state its job is, and begins a line a second.
 		args = append(args, "--time_based", "--runtime=3650d", "--eta=always", "--eta-newline=1s", "--eta-interval=250ms")
 	} else {
 		// Bounded by the number alone.
-		args = append(args, "--number_ios="+strconv.FormatInt(reads, 10), "--io_size="+strconv.FormatInt((reads+1)*fioBlock, 10),
+		args = append(args, "--number_ios="+number(plan.reads), "--io_size="+number((plan.reads+1)*fioBlock),
 			"--eta=never", "--output-format=json")
 	}
 	// The file itself is page cache, which the kernel can take back.
-	return Program{Args: args, Dir: "/data", Data: []string{"/data"}, MemoryNeed: 32 << 20, Service: held}, nil
+	return Program{Args: args, Dir: "/data", Data: []string{"/data"}, MemoryNeed: 32 << 20, Service: plan.held}
 }
 
-func (fio) Metrics(Params) []Metric {
+func (fioPlan) metrics() []Metric {
 	return []Metric{
 		{Name: "iops", Unit: "reads/s", Better: Higher, Primary: true, Doc: "reads of 4 KiB over the time that they took, by fio's own clock"},
 		{Name: "bandwidth", Unit: "B/s", Better: Higher, Doc: "bytes read over that"},
@@ -97,17 +92,9 @@ func (fio) Metrics(Params) []Metric {
 	}
 }
 
-func (w fio) Drive(ctx context.Context, t Trial) error {
-	p := t.Params()
-	if held, err := p.until(); err != nil || held {
-		if held {
-			err = unweighable(w.Name())
-		}
-		return err
-	}
-	reads, err := p.whole("reads", 1, 1e9)
-	if err != nil {
-		return err
+func (plan fioPlan) drive(ctx context.Context, t Trial) error {
+	if plan.held {
+		return unweighable(fio{}.Name())
 	}
 	exit, err := finish(ctx, t)
 	if err != nil {
@@ -118,8 +105,8 @@ func (w fio) Drive(ctx context.Context, t Trial) error {
 	if err != nil {
 		return fmt.Errorf("output of fio: %w; its end: %s", err, ending(stdout))
 	}
-	if o.Read.Count != reads {
-		return fmt.Errorf("fio read %d times of %d: not valid", o.Read.Count, reads)
+	if o.Read.Count != plan.reads {
+		return fmt.Errorf("fio read %d times of %d: not valid", o.Read.Count, plan.reads)
 	}
 	t.Record("iops", o.Read.IOPS)
 	t.Record("bandwidth", o.Read.Bandwidth)
@@ -201,7 +188,7 @@ var _ Sustainer = fio{}
 
 // Sustained has fio read on, each in an order of its own.
 func (fio) Sustained() (p Params, steady bool) {
-	return Params{"until": untilSignal, "seed": "random"}, true
+	return Params{"until": untilSignal, "seed": random}, true
 }
 
 // Listens tells that fio's own word is what is waited for.

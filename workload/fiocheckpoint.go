@@ -14,14 +14,13 @@ import (
 // disk floor of a checkpoint: what the storage gives to a program without a rank to
 // wait for. It takes haccio's parameters; that of the interface means nothing to it,
 // which has but one.
-type fioCheckpoint struct{}
+type fioCheckpoint struct{ workloadOf[fioCheckpointPlan] }
 
 func (fioCheckpoint) Name() string { return "fio-checkpoint" }
 func (fioCheckpoint) Summary() string {
 	return "checkpoints as haccio's, written and read by fio: a disk floor"
 }
-func (fioCheckpoint) Source() Source  { return Source{Recipe: "fio"} }
-func (fioCheckpoint) Params() []Param { return checkpointParams() }
+func (fioCheckpoint) Source() Source { return Source{Recipe: "fio"} }
 
 // fioMostBlock bounds one call of fio's, below what the kernel takes at once.
 const fioMostBlock = 1 << 30
@@ -60,14 +59,16 @@ const mostDivisions = 1000
 // a program's output.
 const fioMostRanks = 60
 
-func (fioCheckpoint) Program(p Params) (Program, error) {
-	c, err := p.checkpoint()
-	if err != nil {
-		return Program{}, err
+type fioCheckpointPlan struct{ checkpoint }
+
+func (plan fioCheckpointPlan) parse(from *parameters) fioCheckpointPlan {
+	if plan.checkpoint = plan.checkpoint.parse(from); plan.ranks > fioMostRanks {
+		from.refuse("ranks", fmt.Sprintf("at most %d processes of fio, whose output would be cut short", fioMostRanks))
 	}
-	if c.ranks > fioMostRanks {
-		return Program{}, &WrongValue{"ranks", p["ranks"], "at most " + strconv.Itoa(fioMostRanks) + " processes of fio, whose output would be cut short"}
-	}
+	return plan
+}
+
+func (c fioCheckpointPlan) program() Program {
 	length, count := c.blocks()
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	args := []string{
@@ -110,24 +111,20 @@ func (fioCheckpoint) Program(p Params) (Program, error) {
 		MemoryNeed: 32<<20 + c.ranks*(length+8<<20),
 		DiskNeed:   c.ranks * length * count,
 		Needs:      []string{fioProgram},
-	}, nil
+	}
 }
 
-func (fioCheckpoint) Metrics(Params) []Metric {
+func (fioCheckpointPlan) metrics() []Metric {
 	return append(checkpointMetrics(), wallMetric(false), cpuMetric(false))
 }
 
-func (fioCheckpoint) Drive(ctx context.Context, t Trial) error {
-	c, err := t.Params().checkpoint()
-	if err != nil {
-		return err
-	}
+func (c fioCheckpointPlan) drive(ctx context.Context, t Trial) error {
 	exit, err := finish(ctx, t)
 	if err != nil {
 		return err
 	}
 	stdout, _ := t.Output()
-	o, err := parseFioCheckpoint(stdout, c)
+	o, err := parseFioCheckpoint(stdout, c.checkpoint)
 	if err != nil {
 		return fmt.Errorf("output of fio: %w; its end: %s", err, ending(stdout))
 	}

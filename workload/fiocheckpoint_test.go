@@ -25,7 +25,7 @@ func TestFioCheckpointDrive(t *testing.T) {
 }
 
 func TestFioCheckpointRefused(t *testing.T) {
-	c, err := resolve(t, fioCheckpoint{}, recordedCheckpoint...).checkpoint()
+	c, err := planOf[checkpoint](resolve(t, fioCheckpoint{}, recordedCheckpoint...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // fioSync is a disk floor for what writes little at a time and waits for the disk
 // each time, as Redis does with appendfsync=always: fio appends to one file and
 // brings each write to the disk. Nothing that appends so can be faster there.
-type fioSync struct{}
+type fioSync struct{ workloadOf[fioSyncPlan] }
 
 func (fioSync) Name() string    { return "fio-sync" }
 func (fioSync) Summary() string { return "appends to a file, each brought to the disk: a disk floor" }
@@ -24,38 +24,32 @@ const (
 	callFsync     = "fsync"
 )
 
-func (fioSync) Params() []Param {
-	return []Param{
-		{"size", "4096", "bytes of one write, 1 to 16777216"},
-		{"syncs", "300", "writes, each brought to the disk, 10 to 10^6"},
-		{"call", callFdatasync, "fdatasync (which Redis uses), or fsync"},
-	}
+type fioSyncPlan struct {
+	size, syncs int64
+	call        string
 }
 
-func (fioSync) Program(p Params) (Program, error) {
-	size, err := p.whole("size", 1, 16<<20)
-	if err != nil {
-		return Program{}, err
-	}
-	syncs, err := p.whole("syncs", 10, 1e6)
-	if err != nil {
-		return Program{}, err
-	}
-	call, err := p.oneOf("call", callFdatasync, callFsync)
-	if err != nil {
-		return Program{}, err
-	}
+func (plan fioSyncPlan) parse(from *parameters) fioSyncPlan {
+	plan.size = from.whole("size", 4096, 1, 16<<20, "bytes of one write, RANGE")
+	plan.syncs = from.whole("syncs", 300, 10, 1e6, "writes, each brought to the disk, 10 to 10^6")
+	plan.call = from.word("call", callFdatasync, "fdatasync (which Redis uses), or fsync", callFdatasync, callFsync)
+	return plan
+}
+
+func (plan fioSyncPlan) program() Program {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return Program{
 		// The file grows with each write, as a log does: laid out beforehand, it would
 		// have no new size to bring to the disk.
-		Args: []string{fioProgram, "--name=sync", "--ioengine=sync", "--rw=write", "--bs=" + strconv.FormatInt(size, 10),
-			"--number_ios=" + strconv.FormatInt(syncs, 10), "--size=" + strconv.FormatInt(syncs*size, 10), "--" + call + "=1",
+		Args: []string{fioProgram, "--name=sync", "--ioengine=sync", "--rw=write", "--bs=" + number(plan.size),
+			"--number_ios=" + number(plan.syncs), "--size=" + number(plan.syncs*plan.size), "--" + plan.call + "=1",
 			"--fallocate=none", "--file_append=1", "--filename=/data/file", "--eta=never", "--output-format=json"},
-		Dir: "/data", Data: []string{"/data"}, MemoryNeed: 32<<20 + size, DiskNeed: syncs * size, Needs: []string{fioProgram},
-	}, nil
+		Dir: "/data", Data: []string{"/data"}, MemoryNeed: 32<<20 + plan.size, DiskNeed: plan.syncs * plan.size,
+		Needs: []string{fioProgram},
+	}
 }
 
-func (fioSync) Metrics(Params) []Metric {
+func (fioSyncPlan) metrics() []Metric {
 	return []Metric{
 		{Name: "syncs", Unit: "syncs/s", Better: Higher, Primary: true, Doc: "writes brought to the disk, over the time that writing and syncing took"},
 		{Name: "sync", Unit: "us", Better: Lower, Doc: "mean of bringing a write to the disk"},
@@ -63,16 +57,12 @@ func (fioSync) Metrics(Params) []Metric {
 	}
 }
 
-func (fioSync) Drive(ctx context.Context, t Trial) error {
-	syncs, err := t.Params().whole("syncs", 10, 1e6)
-	if err != nil {
-		return err
-	}
+func (plan fioSyncPlan) drive(ctx context.Context, t Trial) error {
 	if _, err := finish(ctx, t); err != nil {
 		return err
 	}
 	stdout, _ := t.Output()
-	o, err := parseFioSync(stdout, syncs)
+	o, err := parseFioSync(stdout, plan.syncs)
 	if err != nil {
 		return fmt.Errorf("output of fio: %w; its end: %s", err, ending(stdout))
 	}

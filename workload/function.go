@@ -32,44 +32,35 @@ func (f function) Name() string    { return f.name }
 func (f function) Summary() string { return f.summary }
 func (f function) Source() Source  { return Source{Recipe: f.name} }
 
-func (f function) Params() []Param {
-	there := strconv.Itoa(image.FunctionInput)
-	return []Param{
-		{"data", there, "MiB of input, 1 to " + strconv.Itoa(mostFunctionData) + "; what is above " + there + " is made in /data first, in a time of its own"},
-		{"access", "dense", "dense: all of the input; sparse: the first fifth of each page of 4 KiB"},
-		{"until", untilExit, "exit: it ends with its work; signal: it then holds what it has mapped until it is stopped, to be watched"},
-	}
-}
+func (f function) Params() []Param { return declared(f.parse) }
 
-// functionPlan is what a function's parameters say.
 type functionPlan struct {
 	mebibytes    int64
 	sparse, held bool
 }
 
-func (f function) plan(p Params) (plan functionPlan, err error) {
-	if plan.mebibytes, err = p.whole("data", 1, mostFunctionData); err != nil {
-		return plan, err
-	}
-	access, err := p.oneOf("access", "dense", "sparse")
-	if err != nil {
-		return plan, err
-	}
-	plan.sparse = access == "sparse"
-	plan.held, err = p.until()
-	return plan, err
+func (f function) parse(from *parameters) (plan functionPlan) {
+	const there = image.FunctionInput
+	plan.mebibytes = from.whole("data", there, 1, mostFunctionData, fmt.Sprintf("MiB of input, RANGE; "+
+		"what is above %d is made in /data first, in a time of its own", there))
+	plan.sparse = from.word("access", "dense", "dense: all of the input; sparse: the first fifth of each page of 4 KiB",
+		"dense", "sparse") == "sparse"
+	plan.held = from.until(untilExit,
+		"exit: it ends with its work; signal: it then holds what it has mapped until it is stopped, to be watched")
+	return plan
 }
 
 func (f function) Program(p Params) (Program, error) {
-	plan, err := f.plan(p)
+	plan, err := parsed(p, f.parse)
 	if err != nil {
 		return Program{}, err
 	}
-	touched := float64(plan.mebibytes << 20)
+	touched, access := float64(plan.mebibytes<<20), "dense"
 	if plan.sparse {
-		touched /= 5
+		touched, access = touched/5, "sparse"
 	}
-	args := []string{"/usr/bin/" + f.name, "--data", p["data"], "--access", p["access"], "--scratch", "/data/input"}
+	args := []string{"/usr/bin/" + f.name, "--data", strconv.FormatInt(plan.mebibytes, 10), "--access", access,
+		"--scratch", "/data/input"}
 	if plan.held {
 		args = append(args, "--hold")
 	}
@@ -89,14 +80,14 @@ func (f function) Metrics(p Params) []Metric {
 		{Name: "wall", Unit: "s", Better: Lower, Doc: "from the request to launch to the end, what the platform took included"},
 		{Name: "cpu", Unit: "s", Better: Lower, Doc: "user and system time of the function"},
 	}
-	if plan, err := f.plan(p); err == nil && plan.mebibytes > image.FunctionInput {
+	if plan, err := parsed(p, f.parse); err == nil && plan.mebibytes > image.FunctionInput {
 		metrics = append(metrics, Metric{Name: "making", Unit: "s", Better: Lower, Doc: "of an input larger than the image's, before the work"})
 	}
 	return metrics
 }
 
 func (f function) Drive(ctx context.Context, t Trial) error {
-	plan, err := f.plan(t.Params())
+	plan, err := parsed(t.Params(), f.parse)
 	if err != nil {
 		return err
 	}
@@ -152,7 +143,7 @@ func (f function) Listens() bool { return true }
 // Ready waits until the work is done and its result right. From then on the
 // function only holds what it has.
 func (f function) Ready(ctx context.Context, t Trial) error {
-	plan, err := f.plan(t.Params())
+	plan, err := parsed(t.Params(), f.parse)
 	if err != nil {
 		return err
 	}

@@ -2,73 +2,61 @@ package workload
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"tare/load"
 )
 
-// loadParams are the parameters of a workload that our own generator loads.
-func loadParams(warmup string) []Param {
-	return []Param{
-		{"rate", closed, "requests per second (open loop), 0.001 to 1e6, or closed: each connection sends as soon as it has its answer"},
-		{"connections", "16", "at most under way at once, 1 to 256"},
-		{"warmup", warmup, "loaded and forgotten, 0s to 10m"},
-		{"duration", "2s", "of what is measured, 100ms to 1h"},
+// usualLoad is the load that our own generator makes of a service unless parameters say
+// otherwise.
+type usualLoad struct {
+	rate             string
+	connections      int64
+	warmup, duration string
+	arrival          load.Arrival
+}
+
+// byClients is a load in a closed loop.
+func byClients(connections int64, warmup string) usualLoad {
+	return usualLoad{rate: closed, connections: connections, warmup: warmup, duration: "2s", arrival: load.Uniform}
+}
+
+// load reads a load.
+func (from *parameters) load(usual usualLoad) load.Options {
+	return load.Options{
+		Rate: from.rate("rate", usual.rate, "requests per second (open loop), 0.001 to 1e6, or closed: "+
+			"each connection sends as soon as it has its answer"),
+		Connections: int(from.whole("connections", usual.connections, 1, 256, "at most under way at once, RANGE")),
+		Warmup:      from.duration("warmup", usual.warmup, 0, 10*time.Minute, "loaded and forgotten, 0s to 10m"),
+		Duration: from.duration("duration", usual.duration, 100*time.Millisecond, time.Hour,
+			"of what is measured, 100ms to 1h"),
+		Arrival: usual.arrival,
 	}
 }
 
-// pacedParams are loadParams with how the requests of an open loop come, and how
-// many there are at most.
-func pacedParams(warmup string, connections int) []Param {
-	params := loadParams(warmup)
-	for i := range params {
-		if params[i].Name == "connections" {
-			params[i].Default = strconv.Itoa(connections)
-		}
-	}
-	return append(params,
-		Param{"arrival", string(load.Uniform), "of an open loop's requests: uniform, evenly spaced; or poisson, independently of one another"},
-		Param{"count", "0", "requests at most of what is measured, 0 to 1000000000; 0: its duration alone ends it"},
-	)
+// pacedLoad reads a load with how the requests of an open loop arrive, and how many there
+// are at most.
+func (from *parameters) pacedLoad(usual usualLoad) load.Options {
+	o := from.load(usual)
+	o.Arrival = from.arrival(usual.arrival, "requests")
+	o.Count = from.whole("count", 0, 0, 1e9, "requests at most of what is measured, RANGE; 0: its duration alone ends it")
+	return o
 }
 
-// loadOptions reads them.
-func loadOptions(p Params) (o load.Options, err error) {
-	if o.Rate, err = p.rate("rate"); err != nil {
-		return o, err
-	}
-	connections, err := p.whole("connections", 1, 256)
-	if err != nil {
-		return o, err
-	}
-	o.Connections = int(connections)
-	if o.Warmup, err = p.duration("warmup", 0, 10*time.Minute); err != nil {
-		return o, err
-	}
-	if o.Duration, err = p.duration("duration", 100*time.Millisecond, time.Hour); err != nil {
-		return o, err
-	}
-	o.Arrival = load.Uniform
-	if _, ok := p["arrival"]; ok { // of pacedParams
-		arrival, err := p.oneOf("arrival", string(load.Uniform), string(load.Poisson))
-		if err != nil {
-			return o, err
-		}
-		o.Arrival = load.Arrival(arrival)
-		o.Count, err = p.whole("count", 0, 1e9)
-		return o, err
-	}
-	return o, nil
+// arrival reads how the requests of an open loop arrive, by whatever they are called.
+func (from *parameters) arrival(usual load.Arrival, requests string) load.Arrival {
+	return load.Arrival(from.word("arrival", string(usual), "of an open loop's "+requests+
+		": uniform, evenly spaced; or poisson, independently of one another", string(load.Uniform), string(load.Poisson)))
+}
+
+// freshConnections reads whether each request has a connection of its own.
+func (from *parameters) freshConnections() bool {
+	return from.word("connection", "kept", "kept, or new: one for each request", "kept", "new") == "new"
 }
 
 // loadMetrics are what such a workload yields: the verdict is on throughput in
 // a closed loop, and on the tail where requests come whatever the service does.
-func loadMetrics(p Params) []Metric {
-	o, err := loadOptions(p)
-	if err != nil {
-		return nil // Program has refused the parameters
-	}
+func loadMetrics(o load.Options) []Metric {
 	throughput := Metric{Name: "throughput", Unit: "requests/s", Better: Higher, Primary: o.Rate == 0, Doc: "requests answered rightly"}
 	quantile := func(name string, q float64, primary bool) Metric {
 		m := latencyMetric(q)
@@ -83,11 +71,7 @@ func loadMetrics(p Params) []Metric {
 
 // measure loads a service and records those metrics. One failed request makes
 // the trial not valid.
-func measure(ctx context.Context, t Trial, target load.Target) error {
-	options, err := loadOptions(t.Params())
-	if err != nil {
-		return err
-	}
+func measure(ctx context.Context, t Trial, target load.Target, options load.Options) error {
 	o, err := loading{target: target, options: options, operations: 1}.run(ctx, t)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func TestHTTPDReadyWantsItsPage(t *testing.T) {
 }
 
 func TestDocstoreChecksWhatItFinds(t *testing.T) {
-	plan, err := planDocstore(resolve(t, docstore{}, "documents", "10"))
+	plan, err := planOf[docstorePlan](resolve(t, docstore{}, "documents", "10"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestDocstoreOfAnotherImage(t *testing.T) {
 }
 
 func TestMultimodelChecksWhatItFinds(t *testing.T) {
-	plan, err := planMultimodel(resolve(t, multimodel{}))
+	plan, err := planOf[multimodelPlan](resolve(t, multimodel{}))
 	if err != nil {
 		t.Fatal(err)
 	}

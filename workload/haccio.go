@@ -17,20 +17,19 @@ import (
 // MPI (programs/haccio): every rank writes its particles, field by field, and reads
 // them back. Its rates are HACC-IO's: the bytes of all over the slowest rank's time
 // from before the opening of its file until after the closing.
-type haccio struct{}
+type haccio struct{ workloadOf[haccioPlan] }
 
 func (haccio) Name() string { return "haccio" }
 func (haccio) Summary() string {
 	return "checkpoints: particles written and read back by the ranks of an MPI program"
 }
-func (haccio) Source() Source  { return Source{Recipe: "haccio"} }
-func (haccio) Params() []Param { return checkpointParams() }
+func (haccio) Source() Source { return Source{Recipe: "haccio"} }
 
-func (haccio) Program(p Params) (Program, error) {
-	c, err := p.checkpoint()
-	if err != nil {
-		return Program{}, err
-	}
+type haccioPlan struct{ checkpoint }
+
+func (c haccioPlan) parse(from *parameters) haccioPlan { return haccioPlan{c.checkpoint.parse(from)} }
+
+func (c haccioPlan) program() Program {
 	args := []string{
 		image.HaccioProgram, "--dir", image.HaccioData, "--particles", strconv.FormatInt(c.particles, 10),
 		"--api", c.api, "--layout", c.layout, "--cache", c.cache, "--sync", c.sync,
@@ -45,10 +44,10 @@ func (haccio) Program(p Params) (Program, error) {
 		MemoryNeed: c.ranks*c.room() + mpiMemory(c.ranks),
 		DiskNeed:   c.ranks * c.room(),
 		Needs:      []string{image.MPIExec, image.HaccioProgram},
-	}, nil
+	}
 }
 
-func (haccio) Metrics(Params) []Metric {
+func (haccioPlan) metrics() []Metric {
 	return append(checkpointMetrics(),
 		Metric{Name: "open-time", Unit: "s", Better: Lower, Doc: "the longest that a rank took to make and open its file, of write-time"},
 		Metric{Name: "sync-time", Unit: "s", Better: Lower, Doc: "the longest that a rank took for fsync, of write-time"},
@@ -59,17 +58,13 @@ func (haccio) Metrics(Params) []Metric {
 	)
 }
 
-func (haccio) Drive(ctx context.Context, t Trial) error {
-	c, err := t.Params().checkpoint()
-	if err != nil {
-		return err
-	}
+func (c haccioPlan) drive(ctx context.Context, t Trial) error {
 	exit, err := finish(ctx, t)
 	if err != nil {
 		return err
 	}
 	stdout, _ := t.Output()
-	write, read, err := parseHaccio(stdout, c)
+	write, read, err := parseHaccio(stdout, c.checkpoint)
 	if err != nil {
 		return fmt.Errorf("output of haccio: %w; its end: %s", err, ending(stdout))
 	}

@@ -32,7 +32,7 @@ func TestHaccioDrive(t *testing.T) {
 }
 
 func TestHaccioOutputRefused(t *testing.T) {
-	c, err := resolve(t, haccio{}, recordedCheckpoint...).checkpoint()
+	c, err := planOf[checkpoint](resolve(t, haccio{}, recordedCheckpoint...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestCheckpointBlocks(t *testing.T) {
 		for _, header := range []string{"0", "25165824"} {
 			for _, buffer := range []string{"field", "4096", "65536", "4194304", "1073741824"} {
 				for _, cache := range []string{"kept", "bypassed"} {
-					c, err := resolve(t, fioCheckpoint{}, "particles", strconv.FormatInt(particles, 10), "header", header, "buffer", buffer, "cache", cache).checkpoint()
+					c, err := planOf[checkpoint](resolve(t, fioCheckpoint{}, "particles", strconv.FormatInt(particles, 10), "header", header, "buffer", buffer, "cache", cache))
 					if err != nil {
 						t.Fatal(err)
 					}

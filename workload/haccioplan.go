@@ -1,6 +1,6 @@
 package workload
 
-import "strconv"
+import "fmt"
 
 // particleBytes is what a particle of HACC's takes in a checkpoint: positions,
 // velocities and potential, 4 bytes each, a number of 8 and a mask of 2.
@@ -36,65 +36,39 @@ const (
 	bufferField = "field"
 )
 
-// checkpointParams are those of both programs that write and read a checkpoint.
-func checkpointParams() []Param {
-	return []Param{
-		{"ranks", "1", "processes, 1 to " + strconv.Itoa(mostRanks) + "; more than CPUs take turns"},
-		{"particles", "1000000", "of a rank, " + strconv.Itoa(particleBytes) + " bytes each, 1 to " + strconv.Itoa(mostParticles)},
-		{"api", apiPOSIX, "posix, mpiio (independent calls) or mpiio-collective"},
-		{"layout", layoutOwn, "file-per-rank, or shared: one file, in which the ranks' parts follow each other"},
-		{"cache", cacheKept, "the page cache between write and read: kept (as S5); dropped: the files are brought to the disk and let go, outside of the times; " +
-			"bypassed: written and read past it (O_DIRECT; posix only)"},
-		{"sync", syncNone, "none, or fsync: in the time of the write"},
-		{"buffer", bufferField, "the most bytes of one call: field (each field of all particles by one call), or 4096 to " +
-			strconv.Itoa(mostBuffer) + " in multiples of 4096"},
-		{"header", "0", "bytes before a rank's particles, 0 to " + strconv.Itoa(mostHeader) + "; S5's files have " + strconv.Itoa(S5Header)},
-		{"seed", "1", "of what is written, 1 to 10^9"},
-	}
-}
-
-// checkpoint is what the parameters say.
+// checkpoint is the parameters of both programs that write and read one, parsed.
 type checkpoint struct {
 	ranks, particles, header, seed int64
 	buffer                         int64 // 0: a field
 	api, layout, cache, sync       string
 }
 
-func (p Params) checkpoint() (c checkpoint, err error) {
-	for _, number := range []struct {
-		name      string
-		low, high int64
-		to        *int64
-	}{
-		{"ranks", 1, mostRanks, &c.ranks}, {"particles", 1, mostParticles, &c.particles},
-		{"header", 0, mostHeader, &c.header}, {"seed", 1, 1e9, &c.seed},
-	} {
-		if *number.to, err = p.whole(number.name, number.low, number.high); err != nil {
-			return c, err
-		}
-	}
-	for _, word := range []struct {
-		name    string
-		allowed []string
-		to      *string
-	}{
-		{"api", []string{apiPOSIX, apiMPIIO, apiMPIIOCollective}, &c.api}, {"layout", []string{layoutOwn, layoutShared}, &c.layout},
-		{"cache", []string{cacheKept, cacheDropped, cacheBypassed}, &c.cache}, {"sync", []string{syncNone, syncFsync}, &c.sync},
-	} {
-		if *word.to, err = p.oneOf(word.name, word.allowed...); err != nil {
-			return c, err
-		}
-	}
-	if p["buffer"] != bufferField {
-		c.buffer, err = p.whole("buffer", directBlock, mostBuffer)
-		if err != nil || c.buffer%directBlock != 0 {
-			return c, &WrongValue{"buffer", p["buffer"], bufferField + ", or a multiple of 4096 to " + strconv.Itoa(mostBuffer)}
-		}
-	}
+func (c checkpoint) parse(from *parameters) checkpoint {
+	c.ranks = from.whole("ranks", 1, 1, mostRanks, "processes, RANGE; more than CPUs take turns")
+	c.particles = from.whole("particles", 1_000_000, 1, mostParticles,
+		fmt.Sprintf("of a rank, %d bytes each, RANGE", particleBytes))
+	c.api = from.word("api", apiPOSIX, "posix, mpiio (independent calls) or mpiio-collective",
+		apiPOSIX, apiMPIIO, apiMPIIOCollective)
+	c.layout = from.word("layout", layoutOwn, "file-per-rank, or shared: one file, in which the ranks' parts follow each other",
+		layoutOwn, layoutShared)
+	c.cache = from.word("cache", cacheKept, "the page cache between write and read: kept (as S5); "+
+		"dropped: the files are brought to the disk and let go, outside of the times; "+
+		"bypassed: written and read past it (O_DIRECT; posix only)", cacheKept, cacheDropped, cacheBypassed)
 	if c.cache == cacheBypassed && c.api != apiPOSIX {
-		return c, &WrongValue{"cache", c.cache, "kept or dropped with api=" + c.api + ", which has no way past the page cache"}
+		from.refuse("cache", "kept or dropped with api="+c.api+", which has no way past the page cache")
 	}
-	return c, nil
+	c.sync = from.word("sync", syncNone, "none, or fsync: in the time of the write", syncNone, syncFsync)
+	buffer := from.text("buffer", bufferField, fmt.Sprintf("the most bytes of one call: field (each field of all particles "+
+		"by one call), or %d to %d in multiples of %d", directBlock, mostBuffer, directBlock))
+	if buffer != bufferField {
+		var ok bool
+		if c.buffer, ok = wholeWithin(buffer, directBlock, mostBuffer); !ok || c.buffer%directBlock != 0 {
+			from.refuse("buffer", fmt.Sprintf("%s, or a multiple of %d to %d", bufferField, directBlock, mostBuffer))
+		}
+	}
+	c.header = from.whole("header", 0, 0, mostHeader, fmt.Sprintf("bytes before a rank's particles, RANGE; S5's files have %d", S5Header))
+	c.seed = from.whole("seed", 1, 1, 1e9, "of what is written, 1 to 10^9")
+	return c
 }
 
 // share is what a rank writes, in bytes.

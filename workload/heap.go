@@ -15,13 +15,7 @@ var heap = &objectServer{
 	name:    "heap",
 	summary: "web server holding objects on Java's heap, with a collector, loaded over HTTP by tare",
 	port:    8090,
-	more: []Param{
-		{"collector", "g1", "g1, parallel or serial"},
-		{"garbage", "1024", "KiB that a request allocates besides its answer, 0 to 65536"},
-		{"spare", "50", "percent of heap beyond the objects, 25 to 400, and 16 MiB at least"},
-		{"pages", "small", "small, or huge: the heap asks the kernel for transparent huge pages"},
-	},
-	program: heapProgram,
+	own:     heapProgram,
 	put: func(ctx context.Context, url string, content []byte) (*http.Request, error) {
 		return http.NewRequestWithContext(ctx, http.MethodPut, url, bytes.NewReader(content))
 	},
@@ -29,43 +23,28 @@ var heap = &objectServer{
 
 var heapCollectors = map[string]string{"g1": "UseG1GC", "parallel": "UseParallelGC", "serial": "UseSerialGC"}
 
-func heapProgram(p Params, plan objectPlan) (Program, error) {
-	collector, err := p.oneOf("collector", "g1", "parallel", "serial")
-	if err != nil {
-		return Program{}, err
+func heapProgram(from *parameters) func(objectPlan) Program {
+	collector := from.word("collector", "g1", "g1, parallel or serial", "g1", "parallel", "serial")
+	garbage := from.whole("garbage", 1024, 0, 1<<16, "KiB that a request allocates besides its answer, RANGE")
+	spare := from.whole("spare", 50, 25, 400, "percent of heap beyond the objects, RANGE, and 16 MiB at least")
+	pages := from.word("pages", "small", "small, or huge: the heap asks the kernel for transparent huge pages", "small", "huge")
+	return func(plan objectPlan) Program {
+		old, young := heapSizes(plan.objects, garbage, spare)
+		megabytes := func(option string, bytes int64) string { return option + strconv.FormatInt(bytes>>20, 10) + "m" }
+		args := []string{image.HeapJava, megabytes("-Xms", old+young), megabytes("-Xmx", old+young), megabytes("-Xmn", young),
+			"-XX:+" + heapCollectors[collector]}
+		if pages == "huge" {
+			args = append(args, "-XX:+UseTransparentHugePages")
+		}
+		return Program{
+			Args: append(args, "@"+image.HeapArguments,
+				plan.listen, strconv.Itoa(plan.port), strconv.FormatInt(garbage, 10)),
+			Ports:      []int{plan.port},
+			Service:    true,
+			MemoryNeed: old + young + heapMachine,
+			Needs:      []string{image.HeapJava},
+		}
 	}
-	garbage, err := p.whole("garbage", 0, 1<<16)
-	if err != nil {
-		return Program{}, err
-	}
-	spare, err := p.whole("spare", 25, 400)
-	if err != nil {
-		return Program{}, err
-	}
-	pages, err := p.oneOf("pages", "small", "huge")
-	if err != nil {
-		return Program{}, err
-	}
-	old, young := heapSizes(plan.objects, garbage, spare)
-	megabytes := func(option string, bytes int64) string { return option + strconv.FormatInt(bytes>>20, 10) + "m" }
-	args := []string{image.HeapJava, megabytes("-Xms", old+young), megabytes("-Xmx", old+young), megabytes("-Xmn", young),
-		"-XX:+" + heapCollectors[collector]}
-	if pages == "huge" {
-		args = append(args, "-XX:+UseTransparentHugePages")
-	}
-	return Program{
-		Args: append(
-			args,
-			"@"+image.HeapArguments,
-			p.listenAddress(),
-			strconv.Itoa(plan.port),
-			strconv.FormatInt(garbage, 10),
-		),
-		Ports:      []int{plan.port},
-		Service:    true,
-		MemoryNeed: old + young + heapMachine,
-		Needs:      []string{image.HeapJava},
-	}, nil
 }
 
 // heapMachine is what Java takes beside its heap: its own code's data, classes,

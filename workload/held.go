@@ -14,9 +14,9 @@ const (
 	untilSignal = "signal"
 )
 
-func (p Params) until() (held bool, err error) {
-	until, err := p.oneOf("until", untilExit, untilSignal)
-	return until == untilSignal, err
+// until tells whether the program is to go on.
+func (from *parameters) until(usual, help string) (held bool) {
+	return from.word("until", usual, help, untilExit, untilSignal) == untilSignal
 }
 
 // unweighable says why a program that does not end by itself is not weighed.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"regexp"
 	"strconv"
 
@@ -13,7 +12,14 @@ import (
 )
 
 // httpd is S1's web server: Apache serving files, by default by YCSB's hot spot.
-type httpd struct{}
+type httpd struct {
+	placeable
+	workloadOf[httpdPlan]
+	readierOf[httpdPlan]
+	loaderOf[httpdPlan]
+	sustainerOf[httpdPlan]
+	slicedOf[httpdPlan]
+}
 
 func (httpd) Name() string    { return "httpd" }
 func (httpd) Summary() string { return "Apache httpd serving files, loaded over HTTP by tare" }
@@ -21,52 +27,43 @@ func (httpd) Source() Source  { return Source{Recipe: "httpd"} }
 
 const httpdPort = 80
 
-func (httpd) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
-
 // httpdData is the size of all files in MiB.
 const httpdData = image.HTTPDFiles * image.HTTPDFileSize >> 20
 
-func (httpd) Params() []Param {
-	return append([]Param{
-		{"data", "16", "MiB of files that are asked for, 1 to " + strconv.Itoa(httpdData)},
-		accessParam(uniform, serial+": one after the other"),
-		{"connection", "kept", "kept, or new: one for each request"},
-		{"access-log", "off", "off, or on: a line for each request, to standard output"},
-	}, pacedParams("500ms", 16)...)
+type httpdPlan struct {
+	listening
+	data    int64 // MiB
+	access  string
+	fresh   bool // a connection for each request
+	logs    bool // a line for each request
+	options load.Options
 }
 
-func (httpd) Program(p Params) (Program, error) {
-	if _, err := p.whole("data", 1, httpdData); err != nil {
-		return Program{}, err
-	}
-	if _, err := p.oneOf("access", hotSpot, uniform, serial); err != nil {
-		return Program{}, err
-	}
-	if _, err := p.oneOf("connection", "kept", "new"); err != nil {
-		return Program{}, err
-	}
-	if _, err := loadOptions(p); err != nil {
-		return Program{}, err
-	}
-	port := p.portOr(httpdPort)
-	args := []string{"/usr/sbin/apache2", "-D", "FOREGROUND", "-f", "/etc/httpd.conf", "-c", "Listen " + net.JoinHostPort(p.listenAddress(), strconv.Itoa(port))}
-	log, err := p.oneOf("access-log", "off", "on")
-	if err != nil {
-		return Program{}, err
-	}
-	if log == "on" {
+func (plan httpdPlan) parse(from *parameters) httpdPlan {
+	plan.listening = from.listening(httpdPort)
+	plan.data = from.whole("data", 16, 1, httpdData, "MiB of files that are asked for, RANGE")
+	plan.access = from.access(uniform, serial+": one after the other")
+	plan.fresh = from.freshConnections()
+	plan.logs = from.word("access-log", "off", "off, or on: a line for each request, to standard output", "off", "on") == "on"
+	plan.options = from.pacedLoad(byClients(16, "500ms"))
+	return plan
+}
+
+func (plan httpdPlan) program() Program {
+	args := []string{"/usr/sbin/apache2", "-D", "FOREGROUND", "-f", "/etc/httpd.conf", "-c", "Listen " + plan.where()}
+	if plan.logs {
 		args = append(args, "-D", "ACCESS_LOG")
 	}
 	// Some 10 MiB for each of its processes, of which there may be several.
-	return Program{Args: args, Ports: []int{port}, Data: []string{"/data"}, Service: true, MemoryNeed: 48 << 20}, nil
+	return Program{Args: args, Ports: []int{plan.port}, Data: []string{"/data"}, Service: true, MemoryNeed: 48 << 20}
 }
 
-func (httpd) Metrics(p Params) []Metric { return loadMetrics(p) }
+func (plan httpdPlan) metrics() []Metric { return loadMetrics(plan.options) }
 
-// Ready waits for the page at /, whole.
-func (httpd) Ready(ctx context.Context, t Trial) error {
+// ready waits for the page at /, whole.
+func (plan httpdPlan) ready(ctx context.Context, t Trial) error {
 	target := load.HTTP{
-		Address: t.Address(t.Params().portOr(httpdPort)), Status: 200, NewConnections: true, Dial: dialOf(t),
+		Address: t.Address(plan.port), Status: 200, NewConnections: true, Dial: dialOf(t),
 		BodyPattern: regexp.MustCompile("^" + regexp.QuoteMeta(image.HTTPDIndex) + "$"),
 	}
 	return awaitReady(ctx, readyWithin, "httpd gives its page at http://"+target.Address+"/", func(ctx context.Context) error {
@@ -74,34 +71,25 @@ func (httpd) Ready(ctx context.Context, t Trial) error {
 	})
 }
 
-func (w httpd) Drive(ctx context.Context, t Trial) error {
-	target, err := httpdTarget(t, 1)
-	if err != nil {
-		return err
-	}
+func (plan httpdPlan) drive(ctx context.Context, t Trial) error {
 	return whileServing(ctx, t, func(ctx context.Context) error {
-		if err := w.Ready(ctx, t); err != nil {
+		if err := plan.ready(ctx, t); err != nil {
 			return err
 		}
-		return measure(ctx, t, target)
+		return measure(ctx, t, plan.target(t, 1), plan.options)
 	})
 }
 
-// httpdTarget asks for files, a seed's always in the same sequence.
-func httpdTarget(t Trial, seed uint64) (load.HTTP, error) {
-	p := t.Params()
-	data, err := p.whole("data", 1, httpdData)
-	if err != nil {
-		return load.HTTP{}, err
-	}
-	files := newYCSB(data<<20/image.HTTPDFileSize, 100, seed).by(p["access"])
+// target asks for files, a seed's always in the same sequence.
+func (plan httpdPlan) target(t Trial, seed uint64) load.HTTP {
+	files := newYCSB(plan.data<<20/image.HTTPDFileSize, 100, seed).by(plan.access)
 	return load.HTTP{
-		Address: t.Address(p.portOr(httpdPort)), NewConnections: p["connection"] == "new", Status: 200, Dial: dialOf(t),
+		Address: t.Address(plan.port), NewConnections: plan.fresh, Status: 200, Dial: dialOf(t),
 		Next: func() load.HTTPRequest {
 			path := image.HTTPDFile(int(files.next().record))
 			return load.HTTPRequest{Path: path, Check: func(body []byte) error { return checkFile(path, body) }}
 		},
-	}, nil
+	}
 }
 
 // checkFile says what is wrong with a file that was answered.
@@ -112,46 +100,17 @@ func checkFile(path string, body []byte) error {
 	return nil
 }
 
-func (httpd) Offered(p Params) (Offered, error) {
-	o, err := loadOptions(p)
-	return offered(o), err
+func (plan httpdPlan) offered() Offered { return offered(plan.options) }
+
+func (plan httpdPlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	return loadTargetOnce(ctx, t, plan.target(t, seed), plan.options, seed)
 }
 
-func (httpd) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
-	target, err := httpdTarget(t, seed)
-	if err != nil {
-		return load.Result{}, err
-	}
-	options, err := loadOptions(t.Params())
-	if err != nil {
-		return load.Result{}, err
-	}
-	return loadTargetOnce(ctx, t, target, options, seed)
-}
+func (plan httpdPlan) drives() ([]Drive, error) { return drivesFor(plan.options), nil }
+func (plan httpdPlan) sliceMetrics() []Metric   { return sliceMetrics(plan.options) }
 
-func (httpd) Drives(p Params) ([]Drive, error) {
-	o, err := loadOptions(p)
-	return drivesFor(o), err
-}
-
-func (httpd) SliceMetrics(p Params) []Metric {
-	o, err := loadOptions(p)
-	if err != nil {
-		return nil // Program has refused the parameters
-	}
-	return sliceMetrics(o)
-}
-
-func (httpd) Slices(ctx context.Context, t Trial, seed uint64) (Slicer, error) {
-	target, err := httpdTarget(t, seed)
-	if err != nil {
-		return nil, err
-	}
-	options, err := loadOptions(t.Params())
-	if err != nil {
-		return nil, err
-	}
-	return openStanding(ctx, map[string]load.Target{requests: target}, options, 1, 0)
+func (plan httpdPlan) slices(ctx context.Context, t Trial, seed uint64) (Slicer, error) {
+	return openStanding(ctx, map[string]load.Target{requests: plan.target(t, seed)}, plan.options, 1, 0)
 }
 
 // Sustained asks for all that the image has.
@@ -159,16 +118,8 @@ func (httpd) Sustained() (p Params, steady bool) {
 	return Params{"data": strconv.Itoa(httpdData)}, true
 }
 
-func (httpd) Sustain(ctx context.Context, t Trial, seed uint64) error {
-	target, err := httpdTarget(t, seed)
-	if err != nil {
-		return err
-	}
-	options, err := loadOptions(t.Params())
-	if err != nil {
-		return err
-	}
-	return sustain(ctx, t, target, options)
+func (plan httpdPlan) sustain(ctx context.Context, t Trial, seed uint64) error {
+	return sustain(ctx, t, plan.target(t, seed), plan.options)
 }
 
 var (

@@ -3,6 +3,7 @@ package workload
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -42,63 +43,47 @@ const (
 	drawCycle   = "cycle"
 )
 
-// objectParams are their parameters.
-func objectParams(kib int64) []Param {
-	least := "0: none; "
-	if kib > 0 {
-		least = ""
+// objects reads what is held, by default so many KiB.
+func (from *parameters) objects(usual int64) (o objects) {
+	none := "0: none; "
+	if usual > 0 {
+		none = ""
 	}
-	return []Param{
-		{"objects", strconv.FormatInt(kib, 10), fmt.Sprintf("KiB of objects that it holds, of 20, 80 and 200 units as 25 to 5 to 4; %sto the nearest %d units, up to %d", least, unitsInRound, mostObjects)},
-		{"unit", "1024", fmt.Sprintf("bytes of a unit, %d to %d", leastUnit, mostUnit)},
-		{"draw", drawUniform, "which object a request asks for: uniform, any alike; hot, any of a half that stays the same; or cycle, one after another in an order that is drawn once, and after the last the first again"},
-		{"asked", "100", "percent of the objects that requests draw from, 1 to 100: which ones is drawn once, and stays"},
-		{"compressible", "0", "percent of the objects' bytes that compress to next to nothing, 0 to 100; the others hardly do"},
-	}
-}
-
-// readObjects reads them.
-func readObjects(p Params) (o objects, err error) {
-	kib, err := p.whole("objects", 0, mostObjects)
-	if err != nil {
-		return o, err
-	}
-	if o.unit, err = p.whole("unit", leastUnit, mostUnit); err != nil {
-		return o, err
-	}
-	draw, err := p.oneOf("draw", drawUniform, drawHot, drawCycle)
-	if err != nil {
-		return o, err
-	}
+	kib := from.whole("objects", usual, 0, mostObjects, fmt.Sprintf("KiB of objects that it holds, of 20, 80 and 200 units "+
+		"as 25 to 5 to 4; %sto the nearest %d units, up to %d", none, unitsInRound, mostObjects))
+	o.unit = from.whole("unit", 1024, leastUnit, mostUnit, "bytes of a unit, RANGE")
+	draw := from.word("draw", drawUniform, "which object a request asks for: uniform, any alike; hot, any of a half that "+
+		"stays the same; or cycle, one after another in an order that is drawn once, and after the last the first again",
+		drawUniform, drawHot, drawCycle)
 	o.hot, o.cycle = draw == drawHot, draw == drawCycle
-	if o.asked, err = p.whole("asked", 1, 100); err != nil {
-		return o, err
-	}
+	o.asked = from.whole("asked", 100, 1, 100,
+		"percent of the objects that requests draw from, RANGE: which ones is drawn once, and stays")
 	if o.hot && o.asked < 100 {
-		return o, &WrongValue{"asked", p["asked"], "100 with draw=" + drawHot + ", whose half is a part already: or draw=" + drawUniform + " or " + drawCycle}
+		from.refuse("asked", "100 with draw="+drawHot+", whose half is a part already: or draw="+drawUniform+" or "+drawCycle)
 	}
-	if o.regular, err = p.whole("compressible", 0, 100); err != nil || kib == 0 {
-		return o, err
-	}
+	o.regular = from.whole("compressible", 0, 0, 100,
+		"percent of the objects' bytes that compress to next to nothing, RANGE; the others hardly do")
 	round := unitsInRound * o.unit
-	if kib<<10 < round {
-		return o, &WrongValue{"objects", p["objects"], fmt.Sprintf("at least %d, a round of objects (or a smaller unit than %d)", (round+1023)>>10, o.unit)}
+	if kib > 0 && kib<<10 < round {
+		from.refuse("objects", fmt.Sprintf("at least %d, a round of objects (or a smaller unit than %d)", (round+1023)>>10, o.unit))
 	}
 	o.rounds = (kib<<10 + round/2) / round
-	return o, nil
+	return o
+}
+
+// readObjects reads them of any idle service.
+func readObjects(p Params) (objects, error) {
+	return parsed(p, func(from *parameters) objects { return from.objects(0) })
 }
 
 // sizedObjects gives the parameters with which a service holds about so many bytes.
 func sizedObjects(p Params, bytes int64) (Params, error) {
-	sized := Params{}
-	for name, value := range p {
-		sized[name] = value
-	}
-	unit, err := p.whole("unit", leastUnit, mostUnit)
+	sized := maps.Clone(p)
+	o, err := readObjects(p)
 	if err != nil {
 		return sized, err
 	}
-	least := (unitsInRound*unit + 1023) >> 10 << 10
+	least := (unitsInRound*o.unit + 1023) >> 10 << 10
 	if bytes <= least-1024 || bytes > mostObjects<<10 {
 		return sized, &WrongSize{Bytes: bytes, Least: least, Most: mostObjects << 10}
 	}

@@ -27,9 +27,9 @@ var idleRedis = []string{"--hz", "1", "--activerehashing", "no"}
 // header.
 func objectMemory(o objects) int64 { return o.bytes() + o.bytes()/4 }
 
-// planIdle reads the parameters of one that holds objects.
-func planIdle(t Trial) (redisPlan, error) {
-	plan, err := planRedis(t.Params())
+// idlePlan parses the parameters of one that holds objects.
+func idlePlan(t Trial) (redisPlan, error) {
+	plan, err := planOf[redisPlan](t.Params())
 	if err == nil && plan.objects.rounds == 0 {
 		err = &WrongValue{"objects", t.Params()["objects"], "more than 0, for redis to hold any"}
 	}
@@ -44,7 +44,7 @@ const (
 )
 
 func (redis) Fill(ctx context.Context, t Trial, seed uint64) error {
-	plan, err := planIdle(t)
+	plan, err := idlePlan(t)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (redis) Fill(ctx context.Context, t Trial, seed uint64) error {
 }
 
 func (redis) Asks(t Trial, filled, seed uint64) (load.Target, error) {
-	plan, err := planIdle(t)
+	plan, err := idlePlan(t)
 	if err != nil {
 		return nil, err
 	}

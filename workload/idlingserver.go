@@ -15,9 +15,9 @@ import (
 // memory: what S3's neighbours were, whichever program it is.
 type objectServer struct {
 	name, summary string
-	port          int     // where nobody asks for another
-	more          []Param // the program's own
-	program       func(p Params, plan objectPlan) (Program, error)
+	port          int64 // where nobody asks for another
+	// own reads the program's own parameters, and makes the program of all.
+	own func(from *parameters) func(objectPlan) Program
 	// put is the request that lays an object there, in place of one that was there. It
 	// is answered by the object.
 	put func(ctx context.Context, url string, content []byte) (*http.Request, error)
@@ -34,61 +34,54 @@ func (s *objectServer) Name() string    { return s.name }
 func (s *objectServer) Summary() string { return s.summary }
 func (s *objectServer) Source() Source  { return Source{Recipe: s.name} }
 
-func (s *objectServer) Params() []Param {
-	params := append(objectParams(usualObjects),
-		Param{portParam, strconv.Itoa(s.port), "at which it answers, 1 to 65535"},
-		Param{contentParam, "1", "a number, from which follows what is in the objects that it has when it counts as ready; or " + withoutContent + ": it has none"},
-	)
-	params = append(params, s.more...)
-	return append(params, pacedParams("500ms", 16)...)
-}
+func (s *objectServer) Params() []Param { return declared(s.parse) }
 
-// objectPlan is what all of them have of parameters, read.
+// objectPlan is what all of them have of parameters, parsed.
 type objectPlan struct {
+	listening
 	objects
-	port   int
-	seed   uint64
-	filled bool // by its readiness
+	seed    uint64
+	filled  bool // by its readiness
+	program func(objectPlan) Program
+	options load.Options
 }
 
-func planObjects(p Params) (plan objectPlan, err error) {
-	if plan.objects, err = readObjects(p); err != nil {
-		return plan, err
+func (s *objectServer) parse(from *parameters) (plan objectPlan) {
+	if plan.objects = from.objects(usualObjects); plan.rounds == 0 {
+		from.refuse("objects", "at least 1")
 	}
-	if plan.rounds == 0 {
-		return plan, &WrongValue{"objects", p["objects"], "at least 1"}
+	plan.listening = from.listeningAt(s.port, "at which it answers, RANGE")
+	content := from.text(contentParam, "1", "a number, from which follows what is in the objects that it has when it counts "+
+		"as ready; or "+withoutContent+": it has none")
+	if plan.filled = content != withoutContent; plan.filled {
+		var err error
+		if plan.seed, err = strconv.ParseUint(content, 10, 64); err != nil {
+			from.refuse(contentParam, withoutContent+", or a whole number from 0")
+		}
 	}
-	port, err := p.whole(portParam, 1, 65535)
-	if err != nil {
-		return plan, err
-	}
-	plan.port = int(port)
-	if p[contentParam] == withoutContent {
-		return plan, nil
-	}
-	plan.filled = true
-	if plan.seed, err = strconv.ParseUint(p[contentParam], 10, 64); err != nil {
-		err = &WrongValue{contentParam, p[contentParam], withoutContent + ", or a whole number from 0"}
-	}
-	return plan, err
+	plan.program = s.own(from)
+	plan.options = from.pacedLoad(byClients(16, "500ms"))
+	return plan
 }
 
 func (s *objectServer) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
 
 func (s *objectServer) Program(p Params) (Program, error) {
-	plan, err := planObjects(p)
+	plan, err := parsed(p, s.parse)
 	if err != nil {
 		return Program{}, err
 	}
-	if _, err := loadOptions(p); err != nil {
-		return Program{}, err
-	}
-	return s.program(p, plan)
+	return plan.program(plan), nil
 }
 
+// Metrics has none for parameters that Program refuses.
 func (s *objectServer) Metrics(p Params) []Metric {
-	metrics := loadMetrics(p)
-	if plan, err := planObjects(p); err == nil && plan.filled {
+	plan, err := parsed(p, s.parse)
+	if err != nil {
+		return nil
+	}
+	metrics := loadMetrics(plan.options)
+	if plan.filled {
 		metrics = append(metrics, loadingMetric())
 	}
 	return metrics
@@ -96,7 +89,7 @@ func (s *objectServer) Metrics(p Params) []Metric {
 
 // Ready waits for the page at /, and then puts in the objects that are to be there.
 func (s *objectServer) Ready(ctx context.Context, t Trial) error {
-	plan, err := planObjects(t.Params())
+	plan, err := parsed(t.Params(), s.parse)
 	if err != nil {
 		return err
 	}
@@ -118,7 +111,7 @@ func (s *objectServer) Sized(p Params, bytes int64) (Params, error) {
 
 // Fill lays one object after the other there, and looks at each as the server has it.
 func (s *objectServer) Fill(ctx context.Context, t Trial, seed uint64) error {
-	plan, err := planObjects(t.Params())
+	plan, err := parsed(t.Params(), s.parse)
 	if err != nil {
 		return err
 	}
@@ -160,7 +153,7 @@ func (s *objectServer) lay(ctx context.Context, by http.RoundTripper, url string
 }
 
 func (s *objectServer) Asks(t Trial, filled, seed uint64) (load.Target, error) {
-	plan, err := planObjects(t.Params())
+	plan, err := parsed(t.Params(), s.parse)
 	if err != nil {
 		return nil, err
 	}
@@ -178,17 +171,17 @@ func (p objectPlan) target(t Trial, filled, seed uint64) load.HTTP {
 	}
 }
 
-// own is the load of a service that its readiness filled.
-func (s *objectServer) own(t Trial, seed uint64) (load.HTTP, error) {
-	plan, err := planObjects(t.Params())
+// toAsk is the plan of a service that its readiness fills.
+func (s *objectServer) toAsk(t Trial) (objectPlan, error) {
+	plan, err := parsed(t.Params(), s.parse)
 	if err == nil && !plan.filled {
 		err = &WrongValue{contentParam, withoutContent, "a number: without objects there is nothing to ask " + s.name + " for"}
 	}
-	return plan.target(t, plan.seed, seed), err
+	return plan, err
 }
 
 func (s *objectServer) Drive(ctx context.Context, t Trial) error {
-	target, err := s.own(t, 1)
+	plan, err := s.toAsk(t)
 	if err != nil {
 		return err
 	}
@@ -196,39 +189,31 @@ func (s *objectServer) Drive(ctx context.Context, t Trial) error {
 		if err := s.Ready(ctx, t); err != nil {
 			return err
 		}
-		return measure(ctx, t, target)
+		return measure(ctx, t, plan.target(t, plan.seed, 1), plan.options)
 	})
 }
 
 func (s *objectServer) Offered(p Params) (Offered, error) {
-	o, err := loadOptions(p)
-	return offered(o), err
+	plan, err := parsed(p, s.parse)
+	return offered(plan.options), err
 }
 
 func (s *objectServer) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
-	target, err := s.own(t, seed)
+	plan, err := s.toAsk(t)
 	if err != nil {
 		return load.Result{}, err
 	}
-	options, err := loadOptions(t.Params())
-	if err != nil {
-		return load.Result{}, err
-	}
-	return loadTargetOnce(ctx, t, target, options, seed)
+	return loadTargetOnce(ctx, t, plan.target(t, plan.seed, seed), plan.options, seed)
 }
 
 func (s *objectServer) Sustained() (p Params, steady bool) { return nil, true }
 
 func (s *objectServer) Sustain(ctx context.Context, t Trial, seed uint64) error {
-	target, err := s.own(t, seed)
+	plan, err := s.toAsk(t)
 	if err != nil {
 		return err
 	}
-	options, err := loadOptions(t.Params())
-	if err != nil {
-		return err
-	}
-	return sustain(ctx, t, target, options)
+	return sustain(ctx, t, plan.target(t, plan.seed, seed), plan.options)
 }
 
 var (

@@ -132,7 +132,8 @@ func TestLoadProgramIsNoLoader(t *testing.T) {
 
 // The load of httpd has so many requests at most.
 func TestCountEndsALoad(t *testing.T) {
-	o, err := loadOptions(resolve(t, httpd{}, "count", "7"))
+	plan, err := planOf[httpdPlan](resolve(t, httpd{}, "count", "7"))
+	o := plan.options
 	if err != nil || o.Count != 7 || o.Duration != 2*time.Second || o.Arrival != load.Uniform || o.Connections != 16 {
 		t.Errorf("%+v, %v", o, err)
 	}

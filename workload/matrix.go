@@ -16,7 +16,7 @@ import (
 // matrix is S4's neighbour of a service: two matrices of 512 x 512 doubles, multiplied
 // again and again in one thread (programs/matrix), which checks each product. It lies in
 // the service's image, so that both can run from one.
-type matrix struct{}
+type matrix struct{ workloadOf[matrixPlan] }
 
 func (matrix) Name() string    { return "matrix" }
 func (matrix) Summary() string { return "multiplication of matrices in one thread: S4's neighbour" }
@@ -34,30 +34,19 @@ const (
 // multiplications is the histogram of their times, in microseconds.
 const multiplications = "multiplication"
 
-func (matrix) Params() []Param {
-	return []Param{
-		{"size", strconv.Itoa(MatrixSize), "rows and columns of each matrix, " + strconv.Itoa(leastMatrix) + " to " + strconv.Itoa(mostMatrix)},
-		{"count", "50", "multiplications, 1 to " + strconv.Itoa(mostMultiplications)},
-	}
+type matrixPlan struct{ size, count int64 }
+
+func (plan matrixPlan) parse(from *parameters) matrixPlan {
+	plan.size = from.whole("size", MatrixSize, leastMatrix, mostMatrix, "rows and columns of each matrix, RANGE")
+	plan.count = from.whole("count", 50, 1, mostMultiplications, "multiplications, RANGE")
+	return plan
 }
 
-func matrixPlan(p Params) (size, count int64, err error) {
-	if size, err = p.whole("size", leastMatrix, mostMatrix); err != nil {
-		return 0, 0, err
-	}
-	count, err = p.whole("count", 1, mostMultiplications)
-	return size, count, err
+func (plan matrixPlan) program() Program {
+	return Program{Args: MatrixArgs(int(plan.size), int(plan.count)), MemoryNeed: 4<<20 + 3*8*plan.size*plan.size}
 }
 
-func (matrix) Program(p Params) (Program, error) {
-	size, count, err := matrixPlan(p)
-	if err != nil {
-		return Program{}, err
-	}
-	return Program{Args: MatrixArgs(int(size), int(count)), MemoryNeed: 4<<20 + 3*8*size*size}, nil
-}
-
-func (matrix) Metrics(Params) []Metric {
+func (matrixPlan) metrics() []Metric {
 	quantile := func(name string, q float64, primary bool) Metric {
 		return Metric{
 			Name:      name,
@@ -78,11 +67,7 @@ func (matrix) Metrics(Params) []Metric {
 	}
 }
 
-func (matrix) Drive(ctx context.Context, t Trial) error {
-	_, count, err := matrixPlan(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan matrixPlan) drive(ctx context.Context, t Trial) error {
 	exit, err := finish(ctx, t)
 	if err != nil {
 		return err
@@ -92,8 +77,8 @@ func (matrix) Drive(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	if int64(len(times)) != count {
-		return fmt.Errorf("matrix tells of %d multiplications, want %d: not valid", len(times), count)
+	if int64(len(times)) != plan.count {
+		return fmt.Errorf("matrix tells of %d multiplications, want %d: not valid", len(times), plan.count)
 	}
 	var wall, cpu time.Duration
 	h := load.NewHistogram()
@@ -104,8 +89,8 @@ func (matrix) Drive(ctx context.Context, t Trial) error {
 		}
 	}
 	t.RecordHistogram(multiplications, h)
-	t.Record("throughput", float64(count)/wall.Seconds())
-	t.Record("multiplication-cpu", cpu.Seconds()/float64(count))
+	t.Record("throughput", float64(plan.count)/wall.Seconds())
+	t.Record("multiplication-cpu", cpu.Seconds()/float64(plan.count))
 	t.Record("wall", exit.Elapsed.Seconds())
 	if exit.CPU >= 0 {
 		t.Record("cpu", exit.CPU.Seconds())

@@ -68,8 +68,6 @@ var openMPI = mpiLibrary{
 	},
 }
 
-var mpiLibraries = []mpiLibrary{openMPI, mpich}
-
 // command starts a program on so many ranks.
 func (l mpiLibrary) command(ranks string, program ...string) []string {
 	return slices.Concat(l.launcher, []string{ranks}, program)

@@ -25,35 +25,20 @@ type exchange struct {
 
 const mostRounds = 1_000_000_000
 
-func exchangeParams(rounds string, own ...Param) []Param {
-	return append([]Param{
-		{"processes", auto, "ranks: auto (as many as CPUs are granted, as the program sees that), or 1 to " + strconv.Itoa(mostRanks) + "; more than CPUs take turns"},
-		{"rounds", rounds, "exchanges, 1 to " + strconv.Itoa(mostRounds) + ": how long it runs"},
-		{"library", openMPI.name, openMPI.name + " (S2's) or " + mpich.name},
-	}, own...)
+func (from *parameters) exchange(rounds int64) (e exchange) {
+	e.processes = from.wholeOr("processes", auto, 0, 1, mostRanks,
+		"ranks: auto (as many as CPUs are granted, as the program sees that), or RANGE; more than CPUs take turns")
+	e.rounds = from.whole("rounds", rounds, 1, mostRounds, "exchanges, RANGE: how long it runs")
+	e.library = openMPI
+	if from.word("library", openMPI.name, openMPI.name+" (S2's) or "+mpich.name, openMPI.name, mpich.name) == mpich.name {
+		e.library = mpich
+	}
+	return e
 }
 
-func (p Params) exchange() (e exchange, err error) {
-	if e.processes, err = p.wholeOrAuto("processes", 1, mostRanks); err != nil {
-		return e, err
-	}
-	if e.rounds, err = p.whole("rounds", 1, mostRounds); err != nil {
-		return e, err
-	}
-	var names []string
-	for _, l := range mpiLibraries {
-		names = append(names, l.name)
-		if l.name == p["library"] {
-			e.library = l
-		}
-	}
-	_, err = p.oneOf("library", names...)
-	return e, err
-}
-
-// program starts one of the two. Memory is what it takes besides the library, whose
+// start starts one of the two. Memory is what it takes besides the library, whose
 // launcher and ranks took 15 MiB (Open MPI) and 9 (MPICH) by one rank, 60 and 70 by sixteen.
-func (e exchange) program(name string, memory int64, args ...string) Program {
+func (e exchange) start(name string, memory int64, args ...string) Program {
 	args = append([]string{name, "--rounds", strconv.FormatInt(e.rounds, 10)}, args...)
 	p := Program{Env: e.library.environment, Needs: []string{e.library.launcher[0], name}}
 	ranks := e.processes
@@ -68,7 +53,7 @@ func (e exchange) program(name string, memory int64, args ...string) Program {
 	return p
 }
 
-func exchangeMetrics() []Metric {
+func (exchange) metrics() []Metric {
 	return []Metric{
 		{Name: "elapsed", Unit: "s", Better: Lower, Primary: true, Doc: "from when all ranks have begun to when all are done, by MPI's clock"},
 		{Name: "round", Unit: "us", Better: Lower, Doc: "the same, of one round"},
@@ -79,16 +64,16 @@ func exchangeMetrics() []Metric {
 	}
 }
 
-// drive waits for the program's end and records what it printed of its exchanges; the
+// await waits for the program's end and records what it printed of its exchanges; the
 // rest is for check to judge.
-func (e exchange) drive(ctx context.Context, t Trial, name string, check func(line []byte) error) error {
+func (e exchange) await(ctx context.Context, t Trial, name string, check func(line []byte) error) error {
 	exit, err := finish(ctx, t)
 	if err != nil {
 		return err
 	}
 	stdout, _ := t.Output()
 	line := bytes.TrimSpace(stdout)
-	o, err := e.parse(line, name)
+	o, err := e.read(line, name)
 	if err == nil {
 		err = check(line)
 	}
@@ -132,8 +117,8 @@ func (o exchanged) communication() float64 {
 	return calls / all
 }
 
-// parse reads the one line that either program prints, but for what is its own.
-func (e exchange) parse(line []byte, name string) (o exchanged, err error) {
+// read reads the one line that either program prints, but for what is its own.
+func (e exchange) read(line []byte, name string) (o exchanged, err error) {
 	if err := json.Unmarshal(line, &o); err != nil {
 		return o, fmt.Errorf("want one line of JSON: %w", err)
 	}

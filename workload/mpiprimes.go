@@ -13,7 +13,7 @@ import (
 // mpiPrimes is S2's Prime_MPI: the first rank tells a number, all count primes up to
 // it, and the counts are added up, for numbers that double, again and again. They are
 // held to a sieve's.
-type mpiPrimes struct{}
+type mpiPrimes struct{ workloadOf[primesPlan] }
 
 func (mpiPrimes) Name() string { return "mpi-primes" }
 func (mpiPrimes) Summary() string {
@@ -21,41 +21,25 @@ func (mpiPrimes) Summary() string {
 }
 func (mpiPrimes) Source() Source { return Source{Recipe: "mpi"} }
 
-func (mpiPrimes) Params() []Param {
-	return exchangeParams("150000",
-		Param{"limit", "32", "up to which the number is doubled from 1 on, 1 to 2^25-1: how much is computed in a round"})
-}
-
 // primesPlan is what the counting is asked for.
 type primesPlan struct {
 	exchange
 	limit int64
 }
 
-func (p Params) primes() (s primesPlan, err error) {
-	if s.exchange, err = p.exchange(); err != nil {
-		return s, err
-	}
-	s.limit, err = p.whole("limit", 1, 1<<25-1)
-	return s, err
+func (plan primesPlan) parse(from *parameters) primesPlan {
+	plan.exchange = from.exchange(150_000)
+	plan.limit = from.whole("limit", 32, 1, 1<<25-1,
+		"up to which the number is doubled from 1 on, 1 to 2^25-1: how much is computed in a round")
+	return plan
 }
 
-func (mpiPrimes) Program(p Params) (Program, error) {
-	s, err := p.primes()
-	if err != nil {
-		return Program{}, err
-	}
-	return s.program(image.MPIPrimesProgram(s.library.name), 0, "--limit", strconv.FormatInt(s.limit, 10)), nil
+func (plan primesPlan) program() Program {
+	return plan.start(image.MPIPrimesProgram(plan.library.name), 0, "--limit", strconv.FormatInt(plan.limit, 10))
 }
 
-func (mpiPrimes) Metrics(Params) []Metric { return exchangeMetrics() }
-
-func (w mpiPrimes) Drive(ctx context.Context, t Trial) error {
-	s, err := t.Params().primes()
-	if err != nil {
-		return err
-	}
-	return s.drive(ctx, t, w.Name(), s.check)
+func (plan primesPlan) drive(ctx context.Context, t Trial) error {
+	return plan.await(ctx, t, mpiPrimes{}.Name(), plan.check)
 }
 
 // check holds the counts to those of a sieve.

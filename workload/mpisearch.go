@@ -13,7 +13,7 @@ import (
 // mpiSearch is S2's MPI_Search: the first rank hands out an array, all look for a
 // number in it, and what they found goes back, again and again. What is found is held
 // to what was planted, which follows from the seed that the program drew.
-type mpiSearch struct{}
+type mpiSearch struct{ workloadOf[searchPlan] }
 
 func (mpiSearch) Name() string { return "mpi-search" }
 func (mpiSearch) Summary() string {
@@ -21,57 +21,37 @@ func (mpiSearch) Summary() string {
 }
 func (mpiSearch) Source() Source { return Source{Recipe: "mpi"} }
 
-func (mpiSearch) Params() []Param {
-	return exchangeParams("500000",
-		Param{"elements", "256", "of the array, 4 bytes each, over all ranks, 1 to 2^28: how much is computed in a round"},
-		Param{"seed", random, "of what is planted: random (drawn in each trial), or 0 to 2^63-1"})
-}
-
-// random is the value of a parameter that is drawn in each trial.
-const random = "random"
-
 // searchPlan is what a search is asked for.
 type searchPlan struct {
 	exchange
 	elements int64
-	seed     string
+	seed     int64 // negative: drawn
 }
 
-func (p Params) search() (s searchPlan, err error) {
-	if s.exchange, err = p.exchange(); err != nil {
-		return s, err
-	}
-	if s.elements, err = p.whole("elements", 1, 1<<28); err != nil {
-		return s, err
-	}
-	if s.seed = p["seed"]; s.seed != random {
-		n, err := strconv.ParseInt(s.seed, 10, 64)
-		if err != nil || n < 0 {
-			return s, &WrongValue{"seed", s.seed, random + ", or a whole number from 0 to 9223372036854775807"}
-		}
-		s.seed = strconv.FormatInt(n, 10)
-	}
-	return s, nil
+func (plan searchPlan) parse(from *parameters) searchPlan {
+	plan.exchange = from.exchange(500_000)
+	plan.elements = from.whole("elements", 256, 1, 1<<28,
+		"of the array, 4 bytes each, over all ranks, 1 to 2^28: how much is computed in a round")
+	plan.seed = from.wholeOr("seed", random, -1, 0, math.MaxInt64,
+		"of what is planted: random (drawn in each trial), or 0 to 2^63-1")
+	return plan
 }
 
-func (mpiSearch) Program(p Params) (Program, error) {
-	s, err := p.search()
-	if err != nil {
-		return Program{}, err
-	}
+func (plan searchPlan) program() Program {
 	// The whole, and the parts of all ranks.
-	return s.program(image.MPISearchProgram(s.library.name), 2*4*s.elements,
-		"--elements", strconv.FormatInt(s.elements, 10), "--seed", s.seed), nil
+	return plan.start(image.MPISearchProgram(plan.library.name), 2*4*plan.elements,
+		"--elements", strconv.FormatInt(plan.elements, 10), "--seed", plan.seedText())
 }
 
-func (mpiSearch) Metrics(Params) []Metric { return exchangeMetrics() }
-
-func (w mpiSearch) Drive(ctx context.Context, t Trial) error {
-	s, err := t.Params().search()
-	if err != nil {
-		return err
+func (plan searchPlan) seedText() string {
+	if plan.seed < 0 {
+		return random
 	}
-	return s.drive(ctx, t, w.Name(), s.check)
+	return strconv.FormatInt(plan.seed, 10)
+}
+
+func (plan searchPlan) drive(ctx context.Context, t Trial) error {
+	return plan.await(ctx, t, mpiSearch{}.Name(), plan.check)
 }
 
 // searched is what a search prints of its findings.
@@ -91,8 +71,8 @@ func (s searchPlan) check(line []byte) error {
 	switch {
 	case o.Elements != s.elements:
 		return fmt.Errorf("%d elements, want %d: not valid", o.Elements, s.elements)
-	case o.Seed == nil || s.seed != random && s.seed != strconv.FormatUint(*o.Seed, 10):
-		return fmt.Errorf("it does not have the seed %s: not valid", s.seed)
+	case o.Seed == nil || s.seed >= 0 && *o.Seed != uint64(s.seed):
+		return fmt.Errorf("it does not have the seed %s: not valid", s.seedText())
 	}
 	if hits, checksum := plantedBy(*o.Seed, s.elements, s.rounds); o.Hits != hits || o.Checksum != checksum {
 		return fmt.Errorf("%d hits with checksum %d, where %d with %d were planted: not valid", o.Hits, o.Checksum, hits, checksum)

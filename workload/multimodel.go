@@ -18,7 +18,12 @@ import (
 // multimodel is S1's multi-model database, in so far as packages have one: ArcadeDB
 // in ArangoDB's place, driven by SQL over HTTP with documents of one field. It
 // keeps pages of its files on its heap, where ArangoDB of that time mapped them.
-type multimodel struct{}
+type multimodel struct {
+	placeable
+	workloadOf[multimodelPlan]
+	readierOf[multimodelPlan]
+	sustainerOf[multimodelPlan]
+}
 
 func (multimodel) Name() string { return "multimodel" }
 func (multimodel) Summary() string {
@@ -28,64 +33,41 @@ func (multimodel) Source() Source { return Source{Recipe: "multimodel"} }
 
 const multimodelPort = 2480
 
-func (multimodel) Params() []Param {
-	return append([]Param{
-		{"data", "1", "MiB of documents put in before the server counts as ready, 1 to " + strconv.Itoa(mostData)},
-		readsParam("50"),
-		accessParam(uniform),
-		{"heap", "512", "of Java, in MiB, 128 to 1000000"},
-	}, loadParams("3s")...) // Java compiles while it runs: its first seconds are not its pace
-}
-
-// multimodelPlan is the parameters, read.
 type multimodelPlan struct {
+	listening
 	data, reads, heap int64
 	access            string
+	options           load.Options
 }
 
-func planMultimodel(p Params) (plan multimodelPlan, err error) {
-	if plan.access, err = p.oneOf("access", hotSpot, uniform); err != nil {
-		return plan, err
-	}
-	if plan.data, err = p.whole("data", 1, mostData); err != nil {
-		return plan, err
-	}
-	if plan.reads, err = p.whole("reads", 0, 100); err != nil {
-		return plan, err
-	}
-	plan.heap, err = p.whole("heap", 128, 1_000_000)
-	return plan, err
+func (plan multimodelPlan) parse(from *parameters) multimodelPlan {
+	plan.listening = from.listening(multimodelPort)
+	plan.data = from.whole("data", 1, 1, mostData, "MiB of documents put in before the server counts as ready, RANGE")
+	plan.reads = from.reads(50)
+	plan.access = from.access(uniform)
+	plan.heap = from.whole("heap", 512, 128, 1_000_000, "of Java, in MiB, RANGE")
+	// Java compiles while it runs: its first seconds are not its pace.
+	plan.options = from.load(byClients(16, "3s"))
+	return plan
 }
 
-func (multimodel) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
-
-func (multimodel) Program(p Params) (Program, error) {
-	plan, err := planMultimodel(p)
-	if err != nil {
-		return Program{}, err
-	}
-	if _, err := loadOptions(p); err != nil {
-		return Program{}, err
-	}
-	port := p.portOr(multimodelPort)
+func (plan multimodelPlan) program() Program {
 	return Program{
-		Args:  image.MultimodelCommand(strconv.FormatInt(plan.heap, 10), p.listenAddress(), port),
-		Ports: []int{port}, Data: []string{"/data"}, Service: true,
+		Args:  image.MultimodelCommand(strconv.FormatInt(plan.heap, 10), plan.listen, plan.port),
+		Ports: []int{plan.port}, Data: []string{"/data"}, Service: true,
 		// Java's own code and tables, and the heap.
 		MemoryNeed: 192<<20 + plan.heap<<20,
-	}, nil
+	}
 }
 
-func (multimodel) Metrics(p Params) []Metric { return append(loadMetrics(p), loadingMetric()) }
+func (plan multimodelPlan) metrics() []Metric {
+	return append(loadMetrics(plan.options), loadingMetric())
+}
 
-// Ready waits until a query has been answered, and puts in the data: a database
+// ready waits until a query has been answered, and puts in the data: a database
 // that was just started has none.
-func (multimodel) Ready(ctx context.Context, t Trial) error {
-	plan, err := planMultimodel(t.Params())
-	if err != nil {
-		return err
-	}
-	address := t.Address(t.Params().portOr(multimodelPort))
+func (plan multimodelPlan) ready(ctx context.Context, t Trial) error {
+	address := t.Address(plan.port)
 	query := statement("query", "sql", "SELECT 1 AS one", nil, func(body []byte) error {
 		var answer struct{ Result []struct{ One int } }
 		if err := json.Unmarshal(body, &answer); err != nil || len(answer.Result) != 1 || answer.Result[0].One != 1 {
@@ -93,7 +75,7 @@ func (multimodel) Ready(ctx context.Context, t Trial) error {
 		}
 		return nil
 	})
-	err = awaitReady(ctx, readyWithin, "the database answers a query at http://"+address, func(ctx context.Context) error {
+	err := awaitReady(ctx, readyWithin, "the database answers a query at http://"+address, func(ctx context.Context) error {
 		return askHTTP(ctx, multimodelTarget(address, func() load.HTTPRequest { return query }))
 	})
 	if err != nil {
@@ -224,16 +206,12 @@ func checkCounted(body []byte) error {
 	return nil
 }
 
-func (w multimodel) Drive(ctx context.Context, t Trial) error {
-	plan, err := planMultimodel(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan multimodelPlan) drive(ctx context.Context, t Trial) error {
 	return whileServing(ctx, t, func(ctx context.Context) error {
-		if err := w.Ready(ctx, t); err != nil {
+		if err := plan.ready(ctx, t); err != nil {
 			return err
 		}
-		return measure(ctx, t, multimodelTarget(t.Address(t.Params().portOr(multimodelPort)), plan.next(1)))
+		return measure(ctx, t, multimodelTarget(t.Address(plan.port), plan.next(1)), plan.options)
 	})
 }
 
@@ -241,16 +219,8 @@ func (multimodel) Sustained() (p Params, steady bool) {
 	return Params{"data": strconv.Itoa(slowData), "reads": "95"}, true
 }
 
-func (multimodel) Sustain(ctx context.Context, t Trial, seed uint64) error {
-	plan, err := planMultimodel(t.Params())
-	if err != nil {
-		return err
-	}
-	options, err := loadOptions(t.Params())
-	if err != nil {
-		return err
-	}
-	return sustain(ctx, t, multimodelTarget(t.Address(t.Params().portOr(multimodelPort)), plan.next(seed)), options)
+func (plan multimodelPlan) sustain(ctx context.Context, t Trial, seed uint64) error {
+	return sustain(ctx, t, multimodelTarget(t.Address(plan.port), plan.next(seed)), plan.options)
 }
 
 var _ Sustainer = multimodel{}

@@ -14,7 +14,11 @@ import (
 // pagerank is S1's graph computation in GraphChi's manner (programs/pagerank): the
 // vertices are mapped into memory, the edges read through a buffer. The ranks are
 // compared with a reference of our own.
-type pagerank struct{}
+type pagerank struct {
+	workloadOf[pagerankPlan]
+	readierOf[pagerankPlan]
+	sustainerOf[pagerankPlan]
+}
 
 func (pagerank) Name() string    { return "pagerank" }
 func (pagerank) Summary() string { return "PageRank, vertices memory-mapped and edges read" }
@@ -30,48 +34,30 @@ const (
 	rankShard  = 16 << 20
 )
 
-func (pagerank) Params() []Param {
-	there := strconv.Itoa(image.PageRankGraph)
-	return []Param{
-		{"data", there, "MiB of edges, 8 bytes each, 1 to " + strconv.Itoa(mostPageRankData) + "; another graph than the image's " + there + " is made in /data first, in a time of its own"},
-		{"degree", strconv.Itoa(image.PageRankDegree), "edges of a vertex in the mean, at least, 1 to 1024; a vertex is mapped with 24 bytes"},
-		{"iterations", "20", "1 to 1000"},
-		{"until", untilExit, "exit: it ends with its iterations; signal: it goes on until it is stopped, to be watched"},
-	}
-}
-
-// pagerankPlan is what the parameters say.
 type pagerankPlan struct {
-	size       rankSize
-	iterations int
-	held, made bool
+	mebibytes, degree int64
+	size              rankSize
+	iterations        int
+	held, made        bool
 }
 
-func (pagerank) plan(p Params) (plan pagerankPlan, err error) {
-	mebibytes, err := p.whole("data", 1, mostPageRankData)
-	if err != nil {
-		return plan, err
-	}
-	degree, err := p.whole("degree", 1, 1024)
-	if err != nil {
-		return plan, err
-	}
-	iterations, err := p.whole("iterations", 1, 1000)
-	if err != nil {
-		return plan, err
-	}
-	plan.size, plan.iterations = rankSizeOf(mebibytes<<20, degree), int(iterations)
-	plan.made = plan.size != rankSizeOf(image.PageRankGraph<<20, image.PageRankDegree)
-	plan.held, err = p.until()
-	return plan, err
+func (plan pagerankPlan) parse(from *parameters) pagerankPlan {
+	const there = image.PageRankGraph
+	plan.mebibytes = from.whole("data", there, 1, mostPageRankData, fmt.Sprintf("MiB of edges, 8 bytes each, RANGE; "+
+		"another graph than the image's %d is made in /data first, in a time of its own", there))
+	plan.degree = from.whole("degree", image.PageRankDegree, 1, 1024,
+		"edges of a vertex in the mean, at least, RANGE; a vertex is mapped with 24 bytes")
+	plan.iterations = int(from.whole("iterations", 20, 1, 1000, "RANGE"))
+	plan.held = from.until(untilExit,
+		"exit: it ends with its iterations; signal: it goes on until it is stopped, to be watched")
+	plan.size = rankSizeOf(plan.mebibytes<<20, plan.degree)
+	plan.made = plan.size != rankSizeOf(there<<20, image.PageRankDegree)
+	return plan
 }
 
-func (w pagerank) Program(p Params) (Program, error) {
-	plan, err := w.plan(p)
-	if err != nil {
-		return Program{}, err
-	}
-	args := []string{"/usr/bin/pagerank", "--data", p["data"], "--degree", p["degree"], "--iterations", p["iterations"],
+func (plan pagerankPlan) program() Program {
+	args := []string{"/usr/bin/pagerank", "--data", strconv.FormatInt(plan.mebibytes, 10),
+		"--degree", strconv.FormatInt(plan.degree, 10), "--iterations", strconv.Itoa(plan.iterations),
 		"--scratch", "/data/graph", "--vertices", "/data/vertices"}
 	if plan.held {
 		args = append(args, "--endless")
@@ -82,29 +68,25 @@ func (w pagerank) Program(p Params) (Program, error) {
 	if plan.made {
 		need += 2*int64(plan.size.edges)*rankEdge + int64(plan.size.vertices)*17
 	}
-	return Program{Args: append(args, "/graph"), Data: []string{"/data"}, MemoryNeed: need, Service: plan.held}, nil
+	return Program{Args: append(args, "/graph"), Data: []string{"/data"}, MemoryNeed: need, Service: plan.held}
 }
 
-func (w pagerank) Metrics(p Params) []Metric {
+func (plan pagerankPlan) metrics() []Metric {
 	metrics := []Metric{
 		{Name: "elapsed", Unit: "s", Better: Lower, Primary: true, Doc: "all iterations, by the program's own clock: from the mapping of the vertices"},
 		{Name: "rate", Unit: "edges/s", Better: Higher, Doc: "edges gone along over that"},
 		{Name: "wall", Unit: "s", Better: Lower, Doc: "from the request to launch to the end, what the platform took included"},
 		{Name: "cpu", Unit: "s", Better: Lower, Doc: "user and system time of the program"},
 	}
-	if plan, err := w.plan(p); err == nil && plan.made {
+	if plan.made {
 		metrics = append(metrics, Metric{Name: "making", Unit: "s", Better: Lower, Doc: "of a graph other than the image's, before the work"})
 	}
 	return metrics
 }
 
-func (w pagerank) Drive(ctx context.Context, t Trial) error {
-	plan, err := w.plan(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan pagerankPlan) drive(ctx context.Context, t Trial) error {
 	if plan.held {
-		return unweighable(w.Name())
+		return unweighable(pagerank{}.Name())
 	}
 	exit, err := finish(ctx, t)
 	if err != nil {
@@ -112,7 +94,7 @@ func (w pagerank) Drive(ctx context.Context, t Trial) error {
 	}
 	stdout, _ := t.Output()
 	// Worked out after the program's end, so that it disturbs nothing.
-	o, err := w.check(stdout, plan)
+	o, err := plan.check(stdout)
 	if err != nil {
 		return err
 	}
@@ -129,7 +111,7 @@ func (w pagerank) Drive(ctx context.Context, t Trial) error {
 }
 
 // check reads the program's results, and holds them to the reference.
-func (w pagerank) check(output []byte, plan pagerankPlan) (pagerankOutcome, error) {
+func (plan pagerankPlan) check(output []byte) (pagerankOutcome, error) {
 	o, err := parsePageRank(output)
 	if err != nil {
 		return o, fmt.Errorf("output of pagerank: %w; its end: %s", err, ending(output))
@@ -181,12 +163,8 @@ func (pagerank) Sustained() (p Params, steady bool) { return Params{"until": unt
 // Listens tells that the program's lines are what is waited for.
 func (pagerank) Listens() bool { return true }
 
-// Ready waits until the first iteration begins, on the graph that was asked for.
-func (w pagerank) Ready(ctx context.Context, t Trial) error {
-	plan, err := w.plan(t.Params())
-	if err != nil {
-		return err
-	}
+// ready waits until the first iteration begins, on the graph that was asked for.
+func (plan pagerankPlan) ready(ctx context.Context, t Trial) error {
 	return awaitLine(ctx, t, "pagerank begins its first iteration", func(line []byte) error {
 		var o struct {
 			Begun           bool
@@ -202,22 +180,19 @@ func (w pagerank) Ready(ctx context.Context, t Trial) error {
 	})
 }
 
-// Sustain waits, and then holds to the reference what the first iterations came
+// sustain waits, and then holds to the reference what the first iterations came
 // to, where the time sufficed for them.
-func (w pagerank) Sustain(ctx context.Context, t Trial, _ uint64) error {
-	plan, err := w.plan(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan pagerankPlan) sustain(ctx context.Context, t Trial, _ uint64) error {
 	if err := untilDone(ctx, t); err != nil {
 		return err
 	}
 	stdout, _ := t.Output()
 	_, results, _ := bytes.Cut(stdout, []byte{'\n'})
 	if results, _, whole := bytes.Cut(results, []byte{'\n'}); whole {
-		_, err = w.check(results, plan)
+		_, err := plan.check(results)
+		return err
 	}
-	return err
+	return nil
 }
 
 // rankTolerance is how far two sums of the same numbers in another order may be

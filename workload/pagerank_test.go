@@ -34,7 +34,7 @@ func line(t testing.TB, v any) string {
 func TestPageRankDrive(t *testing.T) {
 	w := pagerank{}
 	p := resolve(t, w, "data", "1", "iterations", "3")
-	plan, err := w.plan(p)
+	plan, err := planOf[pagerankPlan](p)
 	if err != nil || plan.size != (rankSize{8192, 131072}) || !plan.made {
 		t.Fatalf("%+v, %v", plan, err)
 	}

@@ -3,6 +3,7 @@ package workload
 import (
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"strconv"
 )
@@ -99,6 +100,30 @@ func (p Params) at(place Place) Params {
 		p[placedListen] = place.Listen
 	}
 	return p
+}
+
+// placeable is the one method of a [Placeable] whose parameters say where it listens.
+type placeable struct{}
+
+func (placeable) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
+
+// listening is where a program listens.
+type listening struct {
+	listen string // the address
+	port   int
+}
+
+// where is address and port.
+func (l listening) where() string { return net.JoinHostPort(l.listen, strconv.Itoa(l.port)) }
+
+// listening reads where a program listens whose workload has no parameter for it.
+func (from *parameters) listening(usual int) listening {
+	return listening{from.given.listenAddress(), from.given.portOr(usual)}
+}
+
+// listeningAt reads where a program listens, its port as a parameter.
+func (from *parameters) listeningAt(usual int64, help string) listening {
+	return listening{from.given.listenAddress(), int(from.whole(portParam, usual, 1, 65535, help))}
 }
 
 // portOr is the port of a service that has no parameter for it.

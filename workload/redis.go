@@ -18,15 +18,19 @@ import (
 // redis-benchmark does, in a closed loop, as in S5: one for each command, in the order of the
 // parameter. Before, all keys that it reads are written, and all commands run for a warm-up that
 // does not count.
-type redis struct{}
+type redis struct {
+	placeable
+	workloadOf[redisPlan]
+	readierOf[redisPlan]
+	sustainerOf[redisPlan]
+	slicedOf[redisPlan]
+}
 
 func (redis) Name() string { return "redis" }
 func (redis) Summary() string {
 	return "in-memory key-value store, loaded by tare (in blocks by redis-benchmark)"
 }
 func (redis) Source() Source { return Source{Recipe: "redis"} }
-
-const redisPort = 6379
 
 // RedisCPU ends the names of the metrics that tell what a command takes of the
 // server's CPU: "get-cpu".
@@ -64,31 +68,8 @@ var redisCommands = []redisCommand{
 	{"lrange_600", "LRANGE_600", 8_000, true, 1},
 }
 
-func (redis) Params() []Param {
-	var names []string
-	for _, c := range redisCommands {
-		names = append(names, c.name)
-	}
-	return append([]Param{
-		{"commands", "get,set", "comma-separated, of " + strings.Join(names, " ")},
-		{"payload", "3", "bytes of a value, 1 to 1000000"},
-		{"pipeline", "1", "commands sent at once by a client, 1 to 1000"},
-		{"clients", "50", "connections, 1 to 5000"},
-		{"threads", "0", "of the load program, 0 to 64. With any, it ends on a tick of 250 ms: size requests for many seconds"},
-		{"requests", auto, "a command: auto (about a second's worth, four with threads), or 100 to 10^9"},
-		{"keyspace", "0", "random keys among so many, written beforehand; 0 is a single key; up to 10^7"},
-		{"io-threads", "1", "of the server, 1 to 64"},
-		{"appendonly", "no", "no, everysec or always: how the append-only file is flushed"},
-		{"data", "0", "MiB of records put in before the server counts as ready, 0 to " + strconv.Itoa(mostData) + "; while it is watched its load is on these"},
-		{"reads", "95", "while it is watched: percent of the operations that read a record, 0 to 100; the others write one"},
-		{"rate", closed, "while it is watched: requests per second (open loop), 0.001 to 1e6, or closed"},
-		{portParam, strconv.Itoa(redisPort), "at which the server answers, 1 to 65535"},
-		{"snapshot", "0", "as an idle neighbour: requests after which it saves itself, by a copy of its process (BGSAVE), 0 to 10^6; 0: never"},
-	}, objectParams(0)...)
-}
-
-// redisPlan is the parameters, read.
 type redisPlan struct {
+	listening
 	commands                    []redisCommand
 	payload, pipeline, clients  int64
 	threads, requests, keyspace int64
@@ -96,61 +77,58 @@ type redisPlan struct {
 	appendOnly                  string
 	data, reads                 int64 // of the mix
 	rate                        float64
-	port                        int64
 	snapshot                    int64
 	objects                     objects // where it is an idle one
 }
 
-func planRedis(p Params) (plan redisPlan, err error) {
-	for name := range strings.SplitSeq(p["commands"], ",") {
-		name = strings.ToLower(strings.TrimSpace(name))
-		i := slices.IndexFunc(redisCommands, func(c redisCommand) bool { return c.name == name })
-		if i < 0 {
-			var names []string
-			for _, c := range redisCommands {
-				names = append(names, c.name)
-			}
-			return plan, &WrongValue{"commands", p["commands"], "a comma-separated list of " + strings.Join(names, ", ")}
-		}
-		if slices.Contains(plan.commands, redisCommands[i]) {
-			return plan, &WrongValue{"commands", p["commands"], "each command once"}
-		}
-		plan.commands = append(plan.commands, redisCommands[i])
-	}
-	for _, n := range []struct {
-		name      string
-		low, high int64
-		to        *int64
-	}{
-		{"payload", 1, 1_000_000, &plan.payload},
-		{"pipeline", 1, 1000, &plan.pipeline},
-		{"clients", 1, 5000, &plan.clients},
-		{"threads", 0, 64, &plan.threads},
-		{"keyspace", 0, 10_000_000, &plan.keyspace},
-		{"io-threads", 1, 64, &plan.ioThreads},
-		{"data", 0, mostData, &plan.data},
-		{"reads", 0, 100, &plan.reads},
-		{portParam, 1, 65535, &plan.port},
-		{"snapshot", 0, 1_000_000, &plan.snapshot},
-	} {
-		if *n.to, err = p.whole(n.name, n.low, n.high); err != nil {
-			return plan, err
-		}
-	}
-	if plan.requests, err = p.wholeOrAuto("requests", 100, 1e9); err != nil {
-		return plan, err
-	}
-	if plan.rate, err = p.rate("rate"); err != nil {
-		return plan, err
-	}
-	if plan.objects, err = readObjects(p); err != nil {
-		return plan, err
-	}
-	plan.appendOnly, err = p.oneOf("appendonly", "no", "everysec", "always")
-	return plan, err
+func (plan redisPlan) parse(from *parameters) redisPlan {
+	plan.commands = from.redisCommands()
+	plan.payload = from.whole("payload", 3, 1, 1_000_000, "bytes of a value, RANGE")
+	plan.pipeline = from.whole("pipeline", 1, 1, 1000, "commands sent at once by a client, RANGE")
+	plan.clients = from.whole("clients", 50, 1, 5000, "connections, RANGE")
+	plan.threads = from.whole("threads", 0, 0, 64,
+		"of the load program, RANGE. With any, it ends on a tick of 250 ms: size requests for many seconds")
+	plan.requests = from.wholeOr("requests", auto, 0, 100, 1e9,
+		"a command: auto (about a second's worth, four with threads), or 100 to 10^9")
+	plan.keyspace = from.whole("keyspace", 0, 0, 10_000_000,
+		"random keys among so many, written beforehand; 0 is a single key; up to 10^7")
+	plan.ioThreads = from.whole("io-threads", 1, 1, 64, "of the server, RANGE")
+	plan.appendOnly = from.word("appendonly", "no", "no, everysec or always: how the append-only file is flushed",
+		"no", "everysec", "always")
+	plan.data = from.whole("data", 0, 0, mostData,
+		"MiB of records put in before the server counts as ready, RANGE; while it is watched its load is on these")
+	plan.reads = from.whole("reads", 95, 0, 100,
+		"while it is watched: percent of the operations that read a record, RANGE; the others write one")
+	plan.rate = from.rate("rate", closed, "while it is watched: requests per second (open loop), 0.001 to 1e6, or closed")
+	plan.listening = from.listeningAt(6379, "at which the server answers, RANGE")
+	plan.snapshot = from.whole("snapshot", 0, 0, 1_000_000,
+		"as an idle neighbour: requests after which it saves itself, by a copy of its process (BGSAVE), 0 to 10^6; 0: never")
+	plan.objects = from.objects(0)
+	return plan
 }
 
-func (p redisPlan) address(t Trial) string { return t.Address(int(p.port)) }
+// redisCommands reads a list of them.
+func (from *parameters) redisCommands() (commands []redisCommand) {
+	var names []string
+	for _, c := range redisCommands {
+		names = append(names, c.name)
+	}
+	list := from.text("commands", "get,set", "comma-separated, of "+strings.Join(names, " "))
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.Index(names, strings.ToLower(strings.TrimSpace(name)))
+		switch {
+		case i < 0:
+			from.refuse("commands", "a comma-separated list of "+strings.Join(names, ", "))
+		case slices.Contains(commands, redisCommands[i]):
+			from.refuse("commands", "each command once")
+		default:
+			commands = append(commands, redisCommands[i])
+		}
+	}
+	return commands
+}
+
+func (p redisPlan) address(t Trial) string { return t.Address(p.port) }
 
 // requestsOf is how many requests measure a command.
 func (p redisPlan) requestsOf(c redisCommand) int64 {
@@ -176,14 +154,8 @@ func (p redisPlan) wholePipelines(requests int64) int64 {
 	return (requests + p.pipeline - 1) / p.pipeline * p.pipeline
 }
 
-func (redis) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
-
-func (redis) Program(p Params) (Program, error) {
-	plan, err := planRedis(p)
-	if err != nil {
-		return Program{}, err
-	}
-	args := []string{"/usr/bin/redis-server", "--bind", p.listenAddress(), "--port", strconv.FormatInt(plan.port, 10),
+func (plan redisPlan) program() Program {
+	args := []string{"/usr/bin/redis-server", "--bind", plan.listen, "--port", strconv.Itoa(plan.port),
 		"--protected-mode", "no", "--dir", "/data", "--save", "", "--io-threads", strconv.FormatInt(plan.ioThreads, 10)}
 	if plan.appendOnly == "no" {
 		args = append(args, "--appendonly", "no")
@@ -194,10 +166,10 @@ func (redis) Program(p Params) (Program, error) {
 		args = append(args, idleRedis...)
 	}
 	return Program{
-		Args: args, Ports: []int{int(plan.port)}, Data: []string{"/data"},
+		Args: args, Ports: []int{plan.port}, Data: []string{"/data"},
 		Service: true, MemoryNeed: plan.memory(), DiskNeed: plan.disk(),
 		Needs: []string{"/usr/bin/redis-server", "/usr/bin/redis-benchmark"},
-	}, nil
+	}
 }
 
 // disk is at most what the append-only file grows to in a trial, as Redis rewrites it
@@ -236,11 +208,7 @@ func (p redisPlan) memory() int64 {
 	return need
 }
 
-func (redis) Metrics(p Params) []Metric {
-	plan, err := planRedis(p)
-	if err != nil {
-		return nil // Program has refused the parameters
-	}
+func (plan redisPlan) metrics() []Metric {
 	var metrics []Metric
 	for _, c := range plan.commands {
 		metrics = append(metrics, Metric{Name: c.name, Unit: "requests/s", Better: Higher, Primary: true,
@@ -269,14 +237,10 @@ func (redis) Metrics(p Params) []Metric {
 // readyWithin bounds the start of a server, with an empty data directory.
 const readyWithin = 30 * time.Second
 
-func (r redis) Drive(ctx context.Context, t Trial) error {
-	plan, err := planRedis(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan redisPlan) drive(ctx context.Context, t Trial) error {
 	address := plan.address(t)
 	return whileServing(ctx, t, func(ctx context.Context) error {
-		if err := r.Ready(ctx, t); err != nil {
+		if err := plan.ready(ctx, t); err != nil {
 			return err
 		}
 		if err := plan.fill(ctx, address); err != nil {
@@ -316,15 +280,11 @@ func (r redis) Drive(ctx context.Context, t Trial) error {
 	})
 }
 
-// Ready waits for PONG: neither a connection nor -LOADING will do. Then it puts in
+// ready waits for PONG: neither a connection nor -LOADING will do. Then it puts in
 // the data that are asked for.
-func (redis) Ready(ctx context.Context, t Trial) error {
-	plan, err := planRedis(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan redisPlan) ready(ctx context.Context, t Trial) error {
 	address := plan.address(t)
-	err = awaitReady(ctx, readyWithin, "redis answers PING at "+address, func(ctx context.Context) error {
+	err := awaitReady(ctx, readyWithin, "redis answers PING at "+address, func(ctx context.Context) error {
 		return pingRedis(ctx, address)
 	})
 	if err != nil || plan.data == 0 {
@@ -363,13 +323,9 @@ func (redis) Sustained() (p Params, steady bool) {
 	return Params{"data": strconv.Itoa(defaultData), "clients": strconv.Itoa(load.DefaultConnections)}, true
 }
 
-// Sustain is the mix, by our own client: redis-benchmark has neither a hot spot nor
+// sustain is the mix, by our own client: redis-benchmark has neither a hot spot nor
 // looks at what it reads.
-func (redis) Sustain(ctx context.Context, t Trial, seed uint64) error {
-	plan, err := planRedis(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan redisPlan) sustain(ctx context.Context, t Trial, seed uint64) error {
 	if plan.data == 0 {
 		return errors.New("redis has no records to read: give it some (data, in MiB)")
 	}

@@ -208,7 +208,7 @@ func TestRedisDiskNeed(t *testing.T) {
 // redis-benchmark sends whole pipelines: asked for others, it sends more than it times.
 func TestRedisAsksForWholePipelines(t *testing.T) {
 	for requests, want := range map[string]string{"1000000": "1000002", "999999": "999999"} {
-		plan, err := planRedis(resolve(t, redis{}, "pipeline", "3", "requests", requests, "clients", "512"))
+		plan, err := planOf[redisPlan](resolve(t, redis{}, "pipeline", "3", "requests", requests, "clients", "512"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,11 +42,7 @@ const (
 	slicesElements = 600
 )
 
-func (redis) Drives(p Params) ([]Drive, error) {
-	plan, err := planRedis(p)
-	if err != nil {
-		return nil, err
-	}
+func (plan redisPlan) drives() ([]Drive, error) {
 	if plan.threads > 0 || plan.requests > 0 {
 		return nil, errors.New("threads and requests are of redis-benchmark, which loads redis in blocks alone")
 	}
@@ -60,11 +56,7 @@ func (redis) Drives(p Params) ([]Drive, error) {
 	return drives, nil
 }
 
-func (redis) SliceMetrics(p Params) []Metric {
-	plan, err := planRedis(p)
-	if err != nil {
-		return nil // Program has refused the parameters
-	}
+func (plan redisPlan) sliceMetrics() []Metric {
 	var metrics []Metric
 	for _, c := range plan.commands {
 		metrics = append(metrics, slicesOf(c.name, c.name, c.name+"-", " of "+strings.ToUpper(c.name))...)
@@ -84,12 +76,8 @@ func primaryFirst(a, b Metric) int {
 	return 1
 }
 
-// Slices is the load of redis-benchmark's commands by our own generator.
-func (redis) Slices(ctx context.Context, t Trial, seed uint64) (Slicer, error) {
-	plan, err := planRedis(t.Params())
-	if err != nil {
-		return nil, err
-	}
+// slices is the load of redis-benchmark's commands by our own generator.
+func (plan redisPlan) slices(ctx context.Context, t Trial, seed uint64) (Slicer, error) {
 	address := plan.address(t)
 	if err := plan.fill(ctx, address); err != nil {
 		return nil, fmt.Errorf("write the keys that are read: %w", err)

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"strconv"
 
@@ -16,7 +15,7 @@ var static = &objectServer{
 	name:    "static",
 	summary: "Varnish holding objects in its own memory, loaded over HTTP by tare",
 	port:    8080,
-	program: staticProgram,
+	own:     func(*parameters) func(objectPlan) Program { return staticProgram },
 	put: func(ctx context.Context, url string, content []byte) (*http.Request, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPut, url, nil)
 		if err == nil {
@@ -26,14 +25,14 @@ var static = &objectServer{
 	},
 }
 
-func staticProgram(p Params, plan objectPlan) (Program, error) {
+func staticProgram(plan objectPlan) Program {
 	// An object comes in a header, and is made in a workspace.
 	header := plan.largest() + 1<<10
 	request := header + 15<<10
 	workspace := 2*header + 64<<10
 	kept := "1,10,1" // of requests' memory: at least, at most, for so many seconds
 	args := []string{image.StaticProgram, "-F", "-n", "/data", "-j", "none", "-T", "none",
-		"-a", net.JoinHostPort(p.listenAddress(), strconv.Itoa(plan.port)), "-f", image.StaticRules, "-s", "malloc", "-l", "1m"}
+		"-a", plan.where(), "-f", image.StaticRules, "-s", "malloc", "-l", "1m"}
 	for _, set := range []struct{ name, value string }{
 		{"cc_command", image.StaticCompiler},
 		{"http_req_hdr_len", strconv.FormatInt(header, 10)},
@@ -52,7 +51,7 @@ func staticProgram(p Params, plan objectPlan) (Program, error) {
 	return Program{
 		Args: args, Ports: []int{plan.port}, Data: []string{"/data"}, Service: true,
 		MemoryNeed: staticMemory(plan.objects), Needs: []string{image.StaticProgram},
-	}, nil
+	}
 }
 
 // staticMemory is the least with which the server can hold its objects: about 8 MiB of

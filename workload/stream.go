@@ -3,19 +3,24 @@ package workload
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"net"
+	"slices"
 	"strconv"
 )
 
 // stream is memory bandwidth, by the published definition of the copy, scale,
 // add and triad kernels: bytes that a kernel names over its best time, the
 // first repetition left out. The program is ours (programs/stream).
-type stream struct{}
+type stream struct {
+	workloadOf[streamPlan]
+	readierOf[streamPlan]
+	slicedOf[streamPlan]
+}
 
 func (stream) Name() string { return "stream" }
 func (stream) Summary() string {
@@ -23,46 +28,49 @@ func (stream) Summary() string {
 }
 func (stream) Source() Source { return Source{Recipe: "stream"} }
 
-func (stream) Params() []Param {
-	return []Param{
-		{"elements", auto, "of each of three arrays, 8 bytes each: auto (four times the caches reached, 10 million at least), or 1 to 10^12"},
-		{"repetitions", "20", "2 to 250; the first does not count"},
-		{"threads", auto, "auto (a thread for each CPU allowed), or 1 to 4096"},
-		{"stores", "auto", "auto, plain or streaming (past the caches; x86-64)"},
+// streamWork is what both forms of the program are asked for.
+type streamWork struct {
+	elements    int64 // of each array; 0: the program's choice
+	repetitions int64
+	stores      string
+}
+
+func (from *parameters) streamElements(over string) int64 {
+	return from.wholeOr("elements", auto, 0, 1, 1e12, "of each of three arrays"+over+
+		", 8 bytes each: auto (four times the caches reached, 10 million at least), or 1 to 10^12")
+}
+
+func (from *parameters) streamRepetitions() int64 {
+	return from.whole("repetitions", 20, 2, 250, "RANGE; the first does not count")
+}
+
+func (from *parameters) streamStores() string {
+	return from.word("stores", auto, "auto, plain or streaming (past the caches; x86-64)", auto, "plain", "streaming")
+}
+
+// arguments are the program's, of what is not the number of passes.
+func (w streamWork) arguments() []string {
+	args := []string{"--stores", w.stores}
+	if w.elements > 0 {
+		args = append(args, "--elements", strconv.FormatInt(w.elements, 10))
 	}
+	return args
+}
+
+// memory is what the arrays take, at least.
+func (w streamWork) memory() int64 { return streamArrays(cmp.Or(w.elements, leastElements)) }
+
+func (w streamWork) passes() []string {
+	return []string{"--repetitions", strconv.FormatInt(w.repetitions, 10)}
 }
 
 // leastElements is what the program takes at least where elements is auto.
 const leastElements = 10_000_000
 
-// streamArguments reads what both forms of the program take, the repetitions first. The
-// elements are those that it takes at least.
-func (p Params) streamArguments() (elements int64, args []string, err error) {
-	if elements, err = p.wholeOrAuto("elements", 1, 1e12); err != nil {
-		return 0, nil, err
-	}
-	repetitions, err := p.whole("repetitions", 2, 250)
-	if err != nil {
-		return 0, nil, err
-	}
-	stores, err := p.oneOf("stores", "auto", "plain", "streaming")
-	if err != nil {
-		return 0, nil, err
-	}
-	args = []string{"--repetitions", strconv.FormatInt(repetitions, 10), "--stores", stores}
-	if elements == 0 {
-		return leastElements, args, nil
-	}
-	return elements, append(args, "--elements", strconv.FormatInt(elements, 10)), nil
-}
-
-// streamRepetitions is how many of the arguments tell the repetitions.
-const streamRepetitions = 2
-
 // streamArrays is what three arrays of 8 bytes an element take.
 func streamArrays(elements int64) int64 { return 3 * 8 * elements }
 
-// placed has the program serve passes at a port. Without one it listens nowhere.
+// Placed has the program serve passes at a port. Without one it listens nowhere.
 func (stream) Placed(p Params, at Place) (Params, error) {
 	if at.Port == 0 {
 		return p, nil
@@ -70,28 +78,34 @@ func (stream) Placed(p Params, at Place) (Params, error) {
 	return p.at(at), nil
 }
 
-func (stream) Program(p Params) (Program, error) {
-	elements, args, err := p.streamArguments()
-	if err != nil {
-		return Program{}, err
-	}
-	threads, err := p.wholeOrAuto("threads", 1, 4096)
-	if err != nil {
-		return Program{}, err
-	}
-	if threads > 0 {
-		args = append(args, "--threads", strconv.FormatInt(threads, 10))
-	}
+type streamPlan struct {
+	listening // for passes on demand; port 0: it does its passes at once, and ends
+	streamWork
+	threads int64 // 0: one for each CPU allowed
+}
+
+func (plan streamPlan) parse(from *parameters) streamPlan {
+	plan.listening = from.listening(0)
+	plan.elements = from.streamElements("")
+	plan.repetitions = from.streamRepetitions()
+	plan.threads = from.wholeOr("threads", auto, 0, 1, 4096, "auto (a thread for each CPU allowed), or RANGE")
+	plan.stores = from.streamStores()
+	return plan
+}
+
+func (plan streamPlan) program() Program {
 	// The arrays, and a little for the program itself.
-	program := Program{MemoryNeed: streamArrays(elements) + 8<<20}
-	if port := p.portOr(0); port > 0 {
-		program.Ports, program.Service = []int{port}, true
-		args = append(
-			[]string{"--serve", net.JoinHostPort(p.listenAddress(), strconv.Itoa(port))},
-			args[streamRepetitions:]...)
+	program := Program{MemoryNeed: plan.memory() + 8<<20}
+	how := plan.passes()
+	if plan.port > 0 {
+		program.Ports, program.Service = []int{plan.port}, true
+		how = []string{"--serve", plan.where()}
 	}
-	program.Args = append([]string{"/usr/bin/stream"}, args...)
-	return program, nil
+	program.Args = slices.Concat([]string{"/usr/bin/stream"}, how, plan.arguments())
+	if plan.threads > 0 {
+		program.Args = append(program.Args, "--threads", strconv.FormatInt(plan.threads, 10))
+	}
+	return program
 }
 
 // streamKernels names the kernels in the order of their lines.
@@ -103,7 +117,7 @@ const (
 	streamAverage    = "-average"
 )
 
-func (stream) Metrics(Params) []Metric { return streamMetrics("repetition") }
+func (streamPlan) metrics() []Metric { return streamMetrics("repetition") }
 
 // streamMetrics are those of both forms; what one pass is called differs.
 func streamMetrics(pass string) []Metric {
@@ -125,8 +139,8 @@ func streamMetrics(pass string) []Metric {
 		Doc: "1 where an array is smaller than four times the caches reached, so that caches and not memory were measured"})
 }
 
-func (stream) Drive(ctx context.Context, t Trial) error {
-	if t.Params().portOr(0) > 0 {
+func (plan streamPlan) drive(ctx context.Context, t Trial) error {
+	if plan.port > 0 {
 		return errors.New("stream serves passes on demand: it does not end by itself, and is not measured as a whole")
 	}
 	return driveStream(ctx, t)

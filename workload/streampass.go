@@ -61,10 +61,10 @@ type streamClient struct {
 	lines *bufio.Reader
 }
 
-// dialStream waits until the program has laid out its arrays and done one pass, which it
+// connect waits until the program has laid out its arrays and done one pass, which it
 // forgets.
-func dialStream(ctx context.Context, t Trial) (c *streamClient, err error) {
-	address := t.Address(t.Params().portOr(0))
+func (plan streamPlan) connect(ctx context.Context, t Trial) (c *streamClient, err error) {
+	address := t.Address(plan.port)
 	dial := dialOf(t)
 	if dial == nil {
 		dial = func(ctx context.Context, address string) (net.Conn, error) {

@@ -86,7 +86,7 @@ func servedPasses(t *testing.T, answer func(connection int) string) *trial {
 
 func TestStreamClient(t *testing.T) {
 	// At first a proxy has taken the connection, and the program has not.
-	c, err := dialStream(t.Context(), servedPasses(t, func(connection int) string {
+	c, err := streamPlan{}.connect(t.Context(), servedPasses(t, func(connection int) string {
 		if connection == 1 {
 			return ""
 		}
@@ -114,7 +114,7 @@ func TestStreamClientFails(t *testing.T) {
 		bufio.ErrBufferFull.Error(): strings.Repeat("x", 2*mostPassLine),
 	} {
 		first := true
-		c, err := dialStream(t.Context(), servedPasses(t, func(int) string {
+		c, err := streamPlan{}.connect(t.Context(), servedPasses(t, func(int) string {
 			if first {
 				first = false
 				return aPass + "\n"
@@ -134,7 +134,7 @@ func TestStreamClientFails(t *testing.T) {
 // Whoever asks can give up.
 func TestStreamClientIsInterrupted(t *testing.T) {
 	asked, answered := make(chan struct{}), 0
-	c, err := dialStream(t.Context(), servedPasses(t, func(int) string {
+	c, err := streamPlan{}.connect(t.Context(), servedPasses(t, func(int) string {
 		if answered++; answered == 1 {
 			return aPass + "\n"
 		}
@@ -188,7 +188,7 @@ func TestRealStreamServes(t *testing.T) {
 	// It takes one client after the other, and has its arrays set anew before their
 	// numbers overflow.
 	for range 2 {
-		c, err := dialStream(t.Context(), tr)
+		c, err := streamPlan{}.connect(t.Context(), tr)
 		if err != nil {
 			t.Fatal(err)
 		}

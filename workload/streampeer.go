@@ -19,7 +19,7 @@ import (
 // of STREAM, stress-ng gives one figure for all four kernels, and sysbench moves
 // blocks that stay in a cache. It has no scale and no add of their own, which move
 // what copy and triad move.
-type streamPeer struct{}
+type streamPeer struct{ workloadOf[streamPeerPlan] }
 
 func (streamPeer) Name() string { return "stream-peer" }
 func (streamPeer) Summary() string {
@@ -27,12 +27,13 @@ func (streamPeer) Summary() string {
 }
 func (streamPeer) Source() Source { return Source{Recipe: "stream-peer"} }
 
-func (streamPeer) Params() []Param {
-	return []Param{
-		{"elements", strconv.Itoa(50_000_000), "of each array over all threads, 8 bytes each, 10^5 to 10^12"},
-		{"processes", "1", "threads, each on a CPU of its own, 1 to 1024"},
-		{"repetitions", "20", "2 to 250; one less is timed, as stream leaves out the first"},
-	}
+type streamPeerPlan struct{ elements, processes, repetitions int64 }
+
+func (plan streamPeerPlan) parse(from *parameters) streamPeerPlan {
+	plan.elements = from.whole("elements", 50_000_000, 1e5, 1e12, "of each array over all threads, 8 bytes each, 10^5 to 10^12")
+	plan.processes = from.whole("processes", 1, 1, mostRanks, "threads, each on a CPU of its own, RANGE")
+	plan.repetitions = from.whole("repetitions", 20, 2, 250, "RANGE; one less is timed, as stream leaves out the first")
+	return plan
 }
 
 // likwidScript runs both kernels by the widest vectors that the CPU has. The program
@@ -45,41 +46,30 @@ likwid-bench -t copy_mem_$isa -W "N:$1:$3" -i "$4"
 likwid-bench -t stream_mem_$isa -W "N:$2:$3" -i "$4"
 `
 
-func (streamPeer) Program(p Params) (Program, error) {
-	elements, err := p.whole("elements", 1e5, 1e12)
-	if err != nil {
-		return Program{}, err
-	}
-	processes, err := p.whole("processes", 1, mostRanks)
-	if err != nil {
-		return Program{}, err
-	}
-	repetitions, err := p.whole("repetitions", 2, 250)
-	if err != nil {
-		return Program{}, err
-	}
+func (plan streamPeerPlan) program() Program {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	// Sizes are of all arrays of a kernel together; a kB has 1000 bytes.
-	size := func(arrays int64) string { return strconv.FormatInt(arrays*8*elements/1000, 10) + "kB" }
+	size := func(arrays int64) string { return number(arrays*8*plan.elements/1000) + "kB" }
 	return Program{
 		Args: []string{"/bin/busybox", "sh", "-c", likwidScript, "stream-peer",
-			size(2), size(3), strconv.FormatInt(processes, 10), strconv.FormatInt(repetitions-1, 10)},
+			size(2), size(3), number(plan.processes), number(plan.repetitions - 1)},
 		Env:        []string{"PATH=/usr/sbin:/usr/bin:/bin"},
-		MemoryNeed: streamArrays(elements) + 32<<20,
+		MemoryNeed: streamArrays(plan.elements) + 32<<20,
 		Needs:      []string{"/bin/busybox", image.LikwidBench},
-	}, nil
+	}
 }
 
 // peerKernels gives the kernel that a test of likwid-bench is, by its first word.
 var peerKernels = map[string]string{"copy": "copy", "stream": "triad"}
 
-func (streamPeer) Metrics(Params) []Metric {
+func (streamPeerPlan) metrics() []Metric {
 	return []Metric{
 		{Name: "triad" + streamAverage, Unit: "B/s", Better: Higher, Primary: true, Doc: "a = b + q c; bytes over the time of all iterations"},
 		{Name: "copy" + streamAverage, Unit: "B/s", Better: Higher, Primary: true, Doc: "c = a; bytes over the time of all iterations"},
 	}
 }
 
-func (streamPeer) Drive(ctx context.Context, t Trial) error {
+func (streamPeerPlan) drive(ctx context.Context, t Trial) error {
 	if _, err := finish(ctx, t); err != nil {
 		return err
 	}

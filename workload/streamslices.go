@@ -9,11 +9,11 @@ import (
 // streamPasses is the drive of a stream that passes over its arrays on demand.
 const streamPasses = "passes"
 
-func (stream) Drives(Params) ([]Drive, error) {
+func (streamPlan) drives() ([]Drive, error) {
 	return []Drive{{Name: streamPasses, Least: 1}}, nil
 }
 
-func (stream) SliceMetrics(Params) []Metric {
+func (streamPlan) sliceMetrics() []Metric {
 	var all []Metric
 	for _, m := range streamMetrics("") {
 		for _, kernel := range streamKernels {
@@ -26,17 +26,17 @@ func (stream) SliceMetrics(Params) []Metric {
 	return all
 }
 
-// Ready waits until the program has laid out its arrays and done one pass.
-func (stream) Ready(ctx context.Context, t Trial) error {
-	c, err := dialStream(ctx, t)
+// ready waits until the program has laid out its arrays and done one pass.
+func (plan streamPlan) ready(ctx context.Context, t Trial) error {
+	c, err := plan.connect(ctx, t)
 	if err != nil {
 		return err
 	}
 	return c.close()
 }
 
-func (stream) Slices(ctx context.Context, t Trial, _ uint64) (Slicer, error) {
-	c, err := dialStream(ctx, t)
+func (plan streamPlan) slices(ctx context.Context, t Trial, _ uint64) (Slicer, error) {
+	c, err := plan.connect(ctx, t)
 	if err != nil {
 		return nil, err
 	}

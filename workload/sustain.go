@@ -84,9 +84,9 @@ func (c strictConn) Do(deadline time.Time) (reusable bool, err error) {
 	return reusable, err
 }
 
-// readsParam is the parameter of a mix.
-func readsParam(percent string) Param {
-	return Param{"reads", percent, "percent of the operations that read a record, 0 to 100; the others update one"}
+// reads reads how much of a mix reads.
+func (from *parameters) reads(usual int64) int64 {
+	return from.whole("reads", usual, 0, 100, "percent of the operations that read a record, RANGE; the others update one")
 }
 
 // loadingMetric is the time in which a service was given its data before it counted

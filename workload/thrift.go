@@ -12,7 +12,14 @@ import (
 // thrift is S4's service: calls over Apache Thrift that carry nothing, or bytes
 // either way. S4 had server and client in Python; the same in Go tells what the
 // interpreter costs.
-type thrift struct{}
+type thrift struct {
+	placeable
+	workloadOf[thriftPlan]
+	readierOf[thriftPlan]
+	loaderOf[thriftPlan]
+	sustainerOf[thriftPlan]
+	slicedOf[thriftPlan]
+}
 
 func (thrift) Name() string { return "thrift" }
 func (thrift) Summary() string {
@@ -29,86 +36,48 @@ const (
 	inGo     = "go"
 )
 
-func (thrift) Params() []Param {
-	return append([]Param{
-		{"server", inPython, "python: S4's, one connection at a time; or go: the same service, a goroutine for each connection"},
-		{"client", inGo, "go: tare's own; or python: S4's, in a closed loop over one connection"},
-		{"call", load.ThriftPing, "ping: carries nothing; receive: bytes to the server; send: bytes from it"},
-		{"size", "1024", "bytes that receive and send carry, 0 to " + strconv.Itoa(load.MostThriftBytes)},
-		{"connection", "kept", "kept, or new: one for each request"},
-		{"port", "9090", "at which the server answers, 1 to 65535"},
-		{"work", "0", "us of CPU time that the server burns for each request before it answers, 0 to " + strconv.Itoa(mostWork)},
-	}, pacedParams("500ms", 1)...)
-}
-
-// thriftPlan is the parameters, read.
 type thriftPlan struct {
+	listening
 	server, client string
 	call           string
 	size           int
 	fresh          bool // a connection for each request
-	port           int
 	work           int64
 	options        load.Options
 }
 
-func planThrift(p Params) (plan thriftPlan, err error) {
-	if plan.server, err = p.oneOf("server", inPython, inGo); err != nil {
-		return plan, err
-	}
-	if plan.client, err = p.oneOf("client", inGo, inPython); err != nil {
-		return plan, err
-	}
-	if plan.call, err = p.oneOf("call", load.ThriftPing, load.ThriftReceive, load.ThriftSend); err != nil {
-		return plan, err
-	}
-	size, err := p.whole("size", 0, load.MostThriftBytes)
-	if err != nil {
-		return plan, err
-	}
-	connection, err := p.oneOf("connection", "kept", "new")
-	if err != nil {
-		return plan, err
-	}
-	port, err := p.whole("port", 1, 65535)
-	if err != nil {
-		return plan, err
-	}
-	plan.size, plan.fresh, plan.port = int(size), connection == "new", int(port)
-	if plan.work, err = p.whole("work", 0, mostWork); err != nil {
-		return plan, err
-	}
-	if plan.options, err = loadOptions(p); err != nil {
-		return plan, err
-	}
-	return plan, plan.refuse(p)
-}
-
-// refuse says which values do not go together.
-func (plan thriftPlan) refuse(p Params) error {
+func (plan thriftPlan) parse(from *parameters) thriftPlan {
+	plan.server = from.word("server", inPython,
+		"python: S4's, one connection at a time; or go: the same service, a goroutine for each connection", inPython, inGo)
+	plan.client = from.word("client", inGo, "go: tare's own; or python: S4's, in a closed loop over one connection",
+		inGo, inPython)
+	plan.call = from.word("call", load.ThriftPing, "ping: carries nothing; receive: bytes to the server; send: bytes from it",
+		load.ThriftPing, load.ThriftReceive, load.ThriftSend)
+	plan.size = int(from.whole("size", 1024, 0, load.MostThriftBytes, "bytes that receive and send carry, RANGE"))
+	plan.fresh = from.freshConnections()
+	plan.listening = from.listeningAt(9090, "at which the server answers, RANGE")
+	plan.work = from.whole("work", 0, 0, mostWork,
+		"us of CPU time that the server burns for each request before it answers, RANGE")
+	plan.options = from.pacedLoad(byClients(1, "500ms"))
+	// Which values do not go together.
 	switch several := plan.options.Connections > 1; {
 	case plan.client == inPython && plan.options.Rate > 0:
-		return &WrongValue{"rate", p["rate"], closed + " with client=python, whose loop is closed; client=go has an open one"}
+		from.refuse("rate", closed+" with client=python, whose loop is closed; client=go has an open one")
 	case plan.client == inPython && several:
-		return &WrongValue{"connections", p["connections"], "1 with client=python, which has one at a time; client=go has several"}
+		from.refuse("connections", "1 with client=python, which has one at a time; client=go has several")
 	case plan.server == inPython && several && !plan.fresh:
-		return &WrongValue{"connections", p["connections"], "1 with server=python, which serves one at a time and would leave the others waiting; server=go serves several, connection=new has them take turns"}
+		from.refuse("connections", "1 with server=python, which serves one at a time and would leave the others waiting; "+
+			"server=go serves several, connection=new has them take turns")
 	}
-	return nil
+	return plan
 }
 
-func (thrift) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
-
-func (thrift) Program(p Params) (Program, error) {
-	plan, err := planThrift(p)
-	if err != nil {
-		return Program{}, err
-	}
+func (plan thriftPlan) program() Program {
 	args := []string{image.ThriftServer}
 	if plan.server == inPython {
 		args = []string{image.ThriftPython, "-B", image.ThriftPythonServer}
 	}
-	args = append(args, "--address", p.listenAddress(), "--port", strconv.Itoa(plan.port), "--work", strconv.FormatInt(plan.work, 10))
+	args = append(args, "--address", plan.listen, "--port", strconv.Itoa(plan.port), "--work", strconv.FormatInt(plan.work, 10))
 	// What is carried exists several times on its way through the library, and in Go
 	// until it is collected.
 	return Program{
@@ -117,10 +86,10 @@ func (thrift) Program(p Params) (Program, error) {
 		Data:       []string{"/data"},
 		Service:    true,
 		MemoryNeed: 32<<20 + 8*int64(plan.size),
-	}, nil
+	}
 }
 
-func (thrift) Metrics(p Params) []Metric { return loadMetrics(p) }
+func (plan thriftPlan) metrics() []Metric { return loadMetrics(plan.options) }
 
 // target is what tare's own client asks.
 func (plan thriftPlan) target(t Trial) load.Thrift {
@@ -133,28 +102,20 @@ func (plan thriftPlan) target(t Trial) load.Thrift {
 	}
 }
 
-// Ready waits for the answer to a ping.
-func (thrift) Ready(ctx context.Context, t Trial) error {
-	plan, err := planThrift(t.Params())
-	if err != nil {
-		return err
-	}
+// ready waits for the answer to a ping.
+func (plan thriftPlan) ready(ctx context.Context, t Trial) error {
 	target := load.Thrift{Address: t.Address(plan.port), Call: load.ThriftPing, NewConnections: true, Dial: dialOf(t)}
 	return awaitReady(ctx, readyWithin, "thrift answers a ping at "+target.Address, func(ctx context.Context) error {
 		return askOnce(ctx, target)
 	})
 }
 
-func (w thrift) Drive(ctx context.Context, t Trial) error {
-	plan, err := planThrift(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan thriftPlan) drive(ctx context.Context, t Trial) error {
 	return whileServing(ctx, t, func(ctx context.Context) error {
-		if err := w.Ready(ctx, t); err != nil {
+		if err := plan.ready(ctx, t); err != nil {
 			return err
 		}
-		r, err := plan.load(ctx, t, plan.options)
+		r, err := plan.run(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -167,63 +128,38 @@ func (w thrift) Drive(ctx context.Context, t Trial) error {
 	})
 }
 
-// load loads the service once, by whichever client.
-func (plan thriftPlan) load(ctx context.Context, t Trial, o load.Options) (load.Result, error) {
+// run loads the service once, by whichever client.
+func (plan thriftPlan) run(ctx context.Context, t Trial) (load.Result, error) {
 	if plan.client == inPython {
-		return plan.loadByPython(ctx, t, o)
+		return plan.loadByPython(ctx, t, plan.options)
 	}
-	o.Batches = batchesOf(t)
-	return load.Run(ctx, plan.target(t), o)
+	plan.options.Batches = batchesOf(t)
+	return load.Run(ctx, plan.target(t), plan.options)
 }
 
-func (thrift) Offered(p Params) (Offered, error) {
-	plan, err := planThrift(p)
-	return offered(plan.options), err
-}
+func (plan thriftPlan) offered() Offered { return offered(plan.options) }
 
-func (thrift) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
-	plan, err := planThrift(t.Params())
-	if err != nil {
-		return load.Result{}, err
-	}
+func (plan thriftPlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
 	plan.options.Seed = seed
-	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.load(ctx, t, plan.options) })
+	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.run(ctx, t) })
 }
 
-func (thrift) Drives(p Params) ([]Drive, error) {
-	plan, err := planThrift(p)
-	switch {
-	case err != nil:
-		return nil, err
-	case plan.client == inPython:
+func (plan thriftPlan) drives() ([]Drive, error) {
+	if plan.client == inPython {
 		return nil, errors.New("the client in Python makes connections of its own, which cannot stay open between slices: take client=go, or --design blocks")
 	}
 	return drivesFor(plan.options), nil
 }
 
-func (thrift) SliceMetrics(p Params) []Metric {
-	plan, err := planThrift(p)
-	if err != nil {
-		return nil // Program has refused the parameters
-	}
-	return sliceMetrics(plan.options)
-}
+func (plan thriftPlan) sliceMetrics() []Metric { return sliceMetrics(plan.options) }
 
-func (thrift) Slices(ctx context.Context, t Trial, _ uint64) (Slicer, error) {
-	plan, err := planThrift(t.Params())
-	if err != nil {
-		return nil, err
-	}
+func (plan thriftPlan) slices(ctx context.Context, t Trial, _ uint64) (Slicer, error) {
 	return openStanding(ctx, map[string]load.Target{requests: plan.target(t)}, plan.options, 1, 0)
 }
 
 func (thrift) Sustained() (p Params, steady bool) { return nil, true }
 
-func (thrift) Sustain(ctx context.Context, t Trial, seed uint64) error {
-	plan, err := planThrift(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan thriftPlan) sustain(ctx context.Context, t Trial, seed uint64) error {
 	plan.options.Seed = seed
 	if plan.client == inPython {
 		return plan.sustainByPython(ctx, t)

@@ -25,34 +25,31 @@ func (torchStep) Summary() string {
 }
 func (w torchStep) Source() Source { return Source{Rootfs: w.root} }
 
-func (torchStep) Params() []Param {
-	return []Param{
-		{"task", "training", "training or inference"},
-		{"steps", "100", "timed steps, 1 to 100000"},
-		{"warmup", "10", "steps before them, 0 to 1000"},
-		{"batch", "256", "images a step, 1 to 65536"},
-		{"seed", "1", "of input and weights, 0 to 2^53-1"},
+func (w torchStep) Params() []Param { return declared(w.parse) }
+
+type torchPlan struct {
+	task                       string
+	steps, warmup, batch, seed int64
+}
+
+func (torchStep) parse(from *parameters) torchPlan {
+	return torchPlan{
+		task:   from.word("task", "training", "training or inference", torch.Tasks...),
+		steps:  from.whole("steps", 100, 1, 100000, "timed steps, RANGE"),
+		warmup: from.whole("warmup", 10, 0, 1000, "steps before them, RANGE"),
+		batch:  from.whole("batch", 256, 1, 65536, "images a step, RANGE"),
+		seed:   from.whole("seed", 1, 0, 1<<53-1, "of input and weights, 0 to 2^53-1"),
 	}
 }
 
 func (w torchStep) Program(p Params) (Program, error) {
-	args := []string{w.python, TorchProgram}
-	task, err := p.oneOf("task", torch.Tasks...)
+	plan, err := parsed(p, w.parse)
 	if err != nil {
 		return Program{}, err
 	}
-	args = append(args, "--task", task)
-	for _, n := range []struct {
-		name      string
-		low, high int64
-	}{{"steps", 1, 100000}, {"warmup", 0, 1000}, {"batch", 1, 65536}, {"seed", 0, 1<<53 - 1}} {
-		v, err := p.whole(n.name, n.low, n.high)
-		if err != nil {
-			return Program{}, err
-		}
-		args = append(args, "--"+n.name, strconv.FormatInt(v, 10))
-	}
-	return Program{Args: args}, nil
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	return Program{Args: []string{w.python, TorchProgram, "--task", plan.task, "--steps", number(plan.steps),
+		"--warmup", number(plan.warmup), "--batch", number(plan.batch), "--seed", number(plan.seed)}}, nil
 }
 
 func (torchStep) Metrics(Params) []Metric {
@@ -66,7 +63,11 @@ func (torchStep) Metrics(Params) []Metric {
 	}
 }
 
-func (torchStep) Drive(ctx context.Context, t Trial) error {
+func (w torchStep) Drive(ctx context.Context, t Trial) error {
+	plan, err := parsed(t.Params(), w.parse)
+	if err != nil {
+		return err
+	}
 	exit, err := finish(ctx, t)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func (torchStep) Drive(ctx context.Context, t Trial) error {
 	if err != nil {
 		return err
 	}
-	if p := t.Params(); r.Task != p["task"] || strconv.Itoa(r.Steps) != p["steps"] || strconv.Itoa(r.Batch) != p["batch"] {
+	if r.Task != plan.task || int64(r.Steps) != plan.steps || int64(r.Batch) != plan.batch {
 		return fmt.Errorf("PyTorch did %d steps of %s with %d images, which is not what was asked for", r.Steps, r.Task, r.Batch)
 	}
 	sum := 0.0

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"tare/image"
@@ -17,7 +16,13 @@ import (
 // wordpress is S2's web site: WordPress on Apache with PHP and MariaDB, whose front
 // page is asked for by many at once, each on a connection of its own, as S2's JMeter
 // did it.
-type wordpress struct{}
+type wordpress struct {
+	placeable
+	workloadOf[wordpressPlan]
+	readierOf[wordpressPlan]
+	loaderOf[wordpressPlan]
+	sustainerOf[wordpressPlan]
+}
 
 func (wordpress) Name() string { return "wordpress" }
 func (wordpress) Summary() string {
@@ -32,68 +37,47 @@ const atOnce = "at-once"
 // server for a worker, and none is refused.
 const mostPages = image.WordPressBacklog
 
-func (wordpress) Params() []Param {
-	return []Param{
-		{"requests", "1000", "for the page, 1 to " + strconv.Itoa(mostPages)},
-		{"rate", atOnce, atOnce + ": all are sent together; or requests per second (open loop), 0.001 to 1e6; or closed: sixteen clients, each sends as soon as it has its answer"},
-		{"arrival", string(load.Uniform), "of an open loop's requests: uniform, evenly spaced; or poisson, independently of one another"},
-		{"warmup", "100", "requests before that, sixteen at a time, and forgotten, 0 to 100000; a second of rest follows"},
-		{"workers", "150", "processes of the server, each for one request at a time, 1 to " + strconv.Itoa(image.WordPressConnections-2)},
-		{"timeout", "10m", "of a request, 1s to 24h"},
-	}
-}
-
 // fewClients ask at the same time where not all do: more than there are CPUs for them
 // here, and few enough for each to be answered soon.
 const fewClients = load.DefaultConnections
 
-// wordpressPlan is the parameters, read.
 type wordpressPlan struct {
+	listening
 	workers, warmup int64
 	options         load.Options
 }
 
-func planWordPress(p Params) (plan wordpressPlan, err error) {
+func (plan wordpressPlan) parse(from *parameters) wordpressPlan {
 	o := &plan.options
-	if o.Count, err = p.whole("requests", 1, mostPages); err != nil {
-		return plan, err
-	}
-	// None waits for another's connection.
-	o.Connections = int(o.Count)
-	arrival, err := p.oneOf("arrival", string(load.Uniform), string(load.Poisson))
-	if err != nil {
-		return plan, err
-	}
-	if o.Arrival = load.AtOnce; p["rate"] != atOnce {
-		o.Arrival = load.Arrival(arrival)
-		if o.Rate, err = p.rate("rate"); err != nil {
-			return plan, &WrongValue{"rate", p["rate"], atOnce + ", " + closed + ", or requests per second from 0.001 to 1e6"}
+	plan.listening = from.listening(image.WordPressPort)
+	o.Count = from.whole("requests", 1000, 1, mostPages, "for the page, RANGE")
+	o.Connections = int(o.Count) // none waits for another's
+	rate := from.text("rate", atOnce, atOnce+": all are sent together; or requests per second (open loop), 0.001 to 1e6; "+
+		"or closed: sixteen clients, each sends as soon as it has its answer")
+	o.Arrival = from.arrival(load.Uniform, "requests")
+	if rate == atOnce {
+		o.Arrival = load.AtOnce
+	} else {
+		var ok bool
+		if o.Rate, ok = rateOf(rate); !ok {
+			from.refuse("rate", atOnce+", "+closed+", or requests per second from 0.001 to 1e6")
 		}
 		if o.Rate == 0 {
 			o.Connections = fewClients
 		}
 	}
-	if plan.warmup, err = p.whole("warmup", 0, 100_000); err != nil {
-		return plan, err
-	}
-	if plan.workers, err = p.whole("workers", 1, image.WordPressConnections-2); err != nil {
-		return plan, err
-	}
-	o.Timeout, err = p.duration("timeout", time.Second, 24*time.Hour)
-	return plan, err
+	plan.warmup = from.whole("warmup", 100, 0, 100_000,
+		"requests before that, sixteen at a time, and forgotten, RANGE; a second of rest follows")
+	plan.workers = from.whole("workers", 150, 1, image.WordPressConnections-2,
+		"processes of the server, each for one request at a time, RANGE")
+	o.Timeout = from.duration("timeout", "10m", time.Second, 24*time.Hour, "of a request, 1s to 24h")
+	return plan
 }
 
-func (wordpress) Placed(p Params, at Place) (Params, error) { return p.at(at), nil }
-
-func (wordpress) Program(p Params) (Program, error) {
-	plan, err := planWordPress(p)
-	if err != nil {
-		return Program{}, err
-	}
-	port := p.portOr(image.WordPressPort)
+func (plan wordpressPlan) program() Program {
 	return Program{
-		Args:    image.WordPressCommand(int(plan.workers), p.listenAddress(), port),
-		Ports:   []int{port},
+		Args:    image.WordPressCommand(int(plan.workers), plan.listen, plan.port),
+		Ports:   []int{plan.port},
 		Data:    []string{image.WordPressData},
 		Service: true,
 		// The database with its buffers, what the workers share, and what each has for
@@ -101,14 +85,10 @@ func (wordpress) Program(p Params) (Program, error) {
 		MemoryNeed: 192<<20 + plan.workers*(5<<20),
 		DiskNeed:   128 << 20,
 		Needs:      []string{image.Supervise, image.WordPressServer, image.WordPressDatabase},
-	}, nil
+	}
 }
 
-func (wordpress) Metrics(p Params) []Metric {
-	plan, err := planWordPress(p)
-	if err != nil {
-		return nil // Program has refused the parameters
-	}
+func (plan wordpressPlan) metrics() []Metric {
 	metrics := meanLatencyMetrics()
 	if plan.options.Arrival == load.AtOnce {
 		metrics = append(metrics, Metric{Name: "last", Unit: "s", Better: Lower, Doc: "from the sending of all requests until the last was answered"})
@@ -119,15 +99,15 @@ func (wordpress) Metrics(p Params) []Metric {
 // wordpressReadyWithin bounds the start, also in a machine that is emulated.
 const wordpressReadyWithin = 5 * time.Minute
 
-// Ready waits until the site answers, has it installed where it is new, and waits
+// ready waits until the site answers, has it installed where it is new, and waits
 // for its page, whole.
-func (wordpress) Ready(ctx context.Context, t Trial) error {
-	ask := func(ctx context.Context) error { return askHTTP(ctx, wordpressTarget(t)) }
+func (plan wordpressPlan) ready(ctx context.Context, t Trial) error {
+	ask := func(ctx context.Context) error { return askHTTP(ctx, plan.target(t)) }
 	var fresh bool
 	err := awaitReady(
 		ctx,
 		wordpressReadyWithin,
-		"WordPress answers at http://"+t.Address(t.Params().portOr(image.WordPressPort))+"/",
+		"WordPress answers at http://"+t.Address(plan.port)+"/",
 		func(ctx context.Context) error {
 			err := ask(ctx)
 			fresh = isStatus(err, http.StatusFound) // to the page that installs it
@@ -140,7 +120,7 @@ func (wordpress) Ready(ctx context.Context, t Trial) error {
 	if err != nil || !fresh {
 		return err
 	}
-	if err := installWordPress(ctx, t); err != nil {
+	if err := plan.install(ctx, t); err != nil {
 		return fmt.Errorf("install WordPress: %w", err)
 	}
 	return awaitReady(ctx, wordpressReadyWithin, "WordPress gives its page", ask)
@@ -152,13 +132,13 @@ func isStatus(err error, status int) bool {
 	return errors.As(err, &wrong) && wrong.Kind == load.KindStatus(status)
 }
 
-// wordpressTarget asks for the front page, by a new connection each time: the server
+// target asks for the front page, by a new connection each time: the server
 // keeps a worker for each that it has accepted, so that connections that are kept
 // would be as many requests as it has workers, and no more.
-func wordpressTarget(t Trial) load.HTTP {
+func (plan wordpressPlan) target(t Trial) load.HTTP {
 	request := load.HTTPRequest{Path: "/", Check: checkFrontPage}
 	return load.HTTP{
-		Address:        t.Address(t.Params().portOr(image.WordPressPort)),
+		Address:        t.Address(plan.port),
 		Host:           image.WordPressHost,
 		NewConnections: true,
 		Status:         http.StatusOK,
@@ -188,14 +168,14 @@ func checkFrontPage(body []byte) error {
 	return nil
 }
 
-// installWordPress fills in the form that a new site shows.
-func installWordPress(ctx context.Context, t Trial) error {
+// install fills in the form that a new site shows.
+func (plan wordpressPlan) install(ctx context.Context, t Trial) error {
 	const password = "tare-weighs-it"
 	form := url.Values{
 		"weblog_title": {wordpressTitle}, "user_name": {"tare"}, "admin_email": {"tare@example.org"},
 		"admin_password": {password}, "admin_password2": {password}, "pw_weak": {"1"}, "blog_public": {"0"}, "language": {""},
 	}
-	target := wordpressTarget(t)
+	target := plan.target(t)
 	target.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	target.Next = func() load.HTTPRequest {
 		return load.HTTPRequest{Method: http.MethodPost, Path: "/wp-admin/install.php?step=2", Body: []byte(form.Encode()), Check: checkInstalled}
@@ -212,16 +192,12 @@ func checkInstalled(body []byte) error {
 	return nil
 }
 
-func (w wordpress) Drive(ctx context.Context, t Trial) error {
+func (plan wordpressPlan) drive(ctx context.Context, t Trial) error {
 	return whileServing(ctx, t, func(ctx context.Context) error {
-		if err := w.Ready(ctx, t); err != nil {
+		if err := plan.ready(ctx, t); err != nil {
 			return err
 		}
-		plan, err := planWordPress(t.Params())
-		if err != nil {
-			return err
-		}
-		r, err := plan.load(ctx, t, 1)
+		r, err := plan.run(ctx, t, 1)
 		if err := answered(r, err); err != nil {
 			return err
 		}
@@ -233,51 +209,40 @@ func (w wordpress) Drive(ctx context.Context, t Trial) error {
 	})
 }
 
-// load warms the site up, and then asks for its page as the parameters say.
-func (p wordpressPlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
-	if p.warmup > 0 {
-		o := load.Options{Connections: fewClients, Count: p.warmup, Timeout: p.options.Timeout}
-		if err := answered(load.Run(ctx, wordpressTarget(t), o)); err != nil {
+// run warms the site up, and then asks for its page as the parameters say.
+func (plan wordpressPlan) run(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	if plan.warmup > 0 {
+		o := load.Options{Connections: fewClients, Count: plan.warmup, Timeout: plan.options.Timeout}
+		if err := answered(load.Run(ctx, plan.target(t), o)); err != nil {
 			return load.Result{}, fmt.Errorf("warm up: %w", err)
 		}
 		if err := rest(ctx); err != nil {
 			return load.Result{}, err
 		}
 	}
-	o := p.options
+	o := plan.options
 	o.Seed, o.Batches = seed, batchesOf(t)
-	return load.Run(ctx, wordpressTarget(t), o)
+	return load.Run(ctx, plan.target(t), o)
 }
 
-func (wordpress) Offered(p Params) (Offered, error) {
-	plan, err := planWordPress(p)
-	return offered(plan.options), err
-}
+func (plan wordpressPlan) offered() Offered { return offered(plan.options) }
 
-func (wordpress) Load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
-	plan, err := planWordPress(t.Params())
-	if err != nil {
-		return load.Result{}, err
-	}
-	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.load(ctx, t, seed) })
+func (plan wordpressPlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
+	return loadOnce(ctx, t, func(ctx context.Context) (load.Result, error) { return plan.run(ctx, t, seed) })
 }
 
 // Sustained has fewer workers than S2's burst, which a steady load would not use.
 func (wordpress) Sustained() (p Params, steady bool) { return Params{"workers": "16"}, true }
 
-// Sustain has the page asked for at the rate that the parameters name, and else by
+// sustain has the page asked for at the rate that the parameters name, and else by
 // some clients as fast as they are answered.
-func (wordpress) Sustain(ctx context.Context, t Trial, seed uint64) error {
-	plan, err := planWordPress(t.Params())
-	if err != nil {
-		return err
-	}
+func (plan wordpressPlan) sustain(ctx context.Context, t Trial, seed uint64) error {
 	o := load.Options{Connections: fewClients, Timeout: plan.options.Timeout}
 	if plan.options.Rate > 0 {
 		o = plan.options
 		o.Seed = seed
 	}
-	return sustain(ctx, t, wordpressTarget(t), o)
+	return sustain(ctx, t, plan.target(t), o)
 }
 
 var (

@@ -139,9 +139,15 @@ func (m *ycsb) drawn() int64 {
 	return m.random.Int64N(m.hot)
 }
 
-// accessParam is a parameter that says which of some orders records are asked for in.
-func accessParam(others ...string) Param {
-	return Param{"access", hotSpot, hotSpot + " (a fifth of them gets four fifths of the requests), or " + strings.Join(others, ", or ")}
+// access reads in which of some orders records are asked for.
+func (from *parameters) access(others ...string) string {
+	var allowed []string
+	for _, one := range append([]string{hotSpot}, others...) {
+		word, _, _ := strings.Cut(one, ":")
+		allowed = append(allowed, word)
+	}
+	help := hotSpot + " (a fifth of them gets four fifths of the requests), or " + strings.Join(others, ", or ")
+	return from.word("access", hotSpot, help, allowed...)
 }
 
 // resp gives the mix as commands of Redis' protocol.
