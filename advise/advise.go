@@ -36,7 +36,7 @@ type Evidence struct {
 	Unit       string
 }
 
-// Holds tells whether the advice may be given: it rests on something, all of
+// Holds reports whether the advice may be given: it rests on something, all of
 // which has an interval.
 func (a Advice) Holds() bool {
 	for _, e := range a.Evidence {
@@ -58,9 +58,9 @@ func Part(all []Advice) []report.Part {
 		if !a.Holds() {
 			continue
 		}
-		var told []string
+		var statements []string
 		for _, e := range a.Evidence {
-			told = append(told, strings.TrimSpace(fmt.Sprintf("%s: %s %s", e.Says, report.Said(e.Figure, 1), e.Unit)))
+			statements = append(statements, strings.TrimSpace(fmt.Sprintf("%s: %s %s", e.Says, report.Said(e.Figure, 1), e.Unit)))
 		}
 		whom := a.For
 		if a.Unless != "" {
@@ -71,7 +71,7 @@ func Part(all []Advice) []report.Part {
 			[]report.Cell{
 				{Text: a.Set},
 				{Text: whom},
-				{Text: strings.Join(told, "; ")},
+				{Text: strings.Join(statements, "; ")},
 				{Text: a.Rule + " (" + a.Source + ")", Tone: report.Faint},
 			},
 		)

@@ -125,7 +125,7 @@ func (b *Base) alike(copies []*copyOf, o SavingOptions) (all [][]*copyOf) {
 	return all
 }
 
-// several tells whether they are different files that different images bring.
+// several reports whether they are different files that different images bring.
 func several(copies []*copyOf) bool {
 	return len(copies) > 1 && len(imagesOf(copies)) > 1
 }

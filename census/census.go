@@ -1,4 +1,4 @@
-// Package census tells what the page tables of several containers have in
+// Package census finds what the page tables of several containers have in
 // common: which entries another process or another container holds too, what the
 // kernel knows of their frames, and what it would save to hold them once.
 //
@@ -14,7 +14,7 @@
 // here, over processes; and once more over groups, which are containers, since
 // the workers of one server agree with each other whether or not anybody
 // else does. Of what S1 has as exclusive, a frame that is mapped at another
-// address is told apart: address randomisation, and not the data, keeps it from
+// address is counted apart: address randomisation, and not the data, keeps it from
 // being groupable.
 //
 // The kernel's page of zeros stands apart, since everybody's untouched memory would be
@@ -29,7 +29,7 @@ import (
 	"tare/probe/pagetable"
 )
 
-// Options say how much is told.
+// Options say how much is reported.
 type Options struct {
 	// Files is how many files are listed, those with the most entries first; the
 	// rest are summed. 0 lists all.
@@ -47,7 +47,7 @@ type Count struct {
 	OtherFiles OtherFiles `json:"other_files"`
 	Frames     Frames     `json:"frames"`
 	Tables     TableCount `json:"tables"`
-	// Flags tells that the back end read the frames' flags: without, nothing is
+	// Flags means that the back end read the frames' flags: without, nothing is
 	// known of activity, large folios and merged pages, and their counts are 0.
 	Flags bool `json:"flags"`
 }

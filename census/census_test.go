@@ -305,7 +305,7 @@ func TestKSMSaved(t *testing.T) {
 	}
 }
 
-// S1 did not tell the page of zeros from others.
+// S1 did not distinguish the page of zeros from others.
 func TestSharesWithAndWithoutZero(t *testing.T) {
 	m := pagetable.Mapping{Kind: pagetable.Anonymous}
 	zero := 3 | pagetable.Present | pagetable.Zero

@@ -23,7 +23,7 @@ type Contents struct {
 	Failed     uint64 `json:"failed"`     // could not be read: gone, or swapped meanwhile
 	Zero       uint64 `json:"zero"`       // of Read, hold nothing but zeros
 	Distinct   uint64 `json:"distinct"`   // different contents among the others
-	// Complete tells that all candidates were to be read: then Share is exact, but
+	// Complete means that all candidates were to be read: then Share is exact, but
 	// for what changed meanwhile.
 	Complete bool `json:"complete"`
 	// Share is the part of the candidates that would be saved, were each content
@@ -62,7 +62,7 @@ type sample struct {
 	complete   bool
 }
 
-// candidate tells anonymous pages of base size or huge that only one entry maps.
+// candidate selects anonymous pages of base size or huge that only one entry maps.
 func (n *counter) candidate(e pagetable.Entry) bool {
 	return sort(e) == framed && isAnonymous(e) && !e.Has(pagetable.KSM) && n.frames.cell(e.Frame()).seen&again == 0
 }

@@ -111,7 +111,7 @@ func (n *counter) alone(c *cursor, pages int) {
 	}
 }
 
-// mapped tells of an entry what its frame's cell knows.
+// mapped adds to an entry what its frame's cell knows.
 func (n *counter) mapped(e pagetable.Entry) sharing {
 	if sort(e) != framed {
 		return sharing{}
@@ -164,7 +164,7 @@ func (n *counter) pair(e pagetable.Entry, at *slot) {
 	}
 }
 
-// inTable tells entries of last-level tables that have a frame of memory.
+// inTable selects entries of last-level tables that have a frame of memory.
 func inTable(e pagetable.Entry) bool { return sort(e) == framed && !e.Has(pagetable.Huge) }
 
 // matcher finds which of the entries at one virtual page have a frame in

@@ -16,10 +16,10 @@ type Member struct {
 	Image string
 }
 
-// SavingOptions give what page tables alone do not tell. Without them, that
+// SavingOptions give what page tables alone do not say. Without them, that
 // is left out, and not guessed.
 type SavingOptions struct {
-	// Contents tells a page's contents: a hash of its bytes, and whether they are all
+	// Contents gives a page's contents: a hash of its bytes, and whether they are all
 	// zero; false where it could not be read. nil leaves contents out. It may be
 	// called from one goroutine at a time.
 	Contents func(pid int, page uint64) (hash uint64, zero, ok bool)
@@ -27,10 +27,10 @@ type SavingOptions struct {
 	Sample int
 	// Seed draws the sample.
 	Seed uint64
-	// Identify tells a file's identity by its contents, for files of one path in
+	// Identify gives a file's identity by its contents, for files of one path in
 	// several images; false where it could not be read. nil leaves other bases out.
 	Identify func(File) (identity string, ok bool)
-	// Length tells a file's length in bytes; false where it is not known. nil leaves
+	// Length gives a file's length in bytes; false where it is not known. nil leaves
 	// lengths out. Where Identify reads files, it spares those that no other of their path
 	// is as long as.
 	Length func(File) (bytes int64, ok bool)
@@ -63,7 +63,7 @@ type Saving struct {
 	// KSM is what merging equal pages saves now.
 	KSM uint64 `json:"ksm_bytes"`
 	// KSMCandidates is the most that it could save further: anonymous memory that
-	// only one entry maps. How much of it is equal, page tables do not tell: Contents
+	// only one entry maps. How much of it is equal, page tables do not say: Contents
 	// does.
 	KSMCandidates uint64 `json:"ksm_candidates_bytes"`
 	// Contents compares the candidates; nil where nobody has read them.
@@ -87,7 +87,7 @@ type Machine struct {
 	Base *Base `json:"base,omitempty"`
 }
 
-// Save tells what containers of a machine hold twice. members[i] is the census'
+// Save gives what containers of a machine hold twice. members[i] is the census'
 // group i. The error is ctx's: reading contents takes its time.
 func Save(ctx context.Context, c *pagetable.Census, members []Member, o SavingOptions) (*Machine, error) {
 	names := make([]string, len(members))

@@ -48,7 +48,7 @@ func TestSaveByImage(t *testing.T) {
 	c, members := machine(10)
 	m := save(t, c, members, census.SavingOptions{})
 	if m.Base != nil || m.All.Contents != nil {
-		t.Errorf("what nobody has read is told: %+v, %+v", m.Base, m.All.Contents)
+		t.Errorf("what nobody has read is reported: %+v, %+v", m.Base, m.All.Contents)
 	}
 	if m.All.Containers != 3 || m.All.Mapped != 48*4096 || m.All.Resident != 42*4096 || m.All.KSMCandidates != 30*4096 {
 		t.Errorf("all: %+v", m.All)

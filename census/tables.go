@@ -21,7 +21,7 @@ type TableCount struct {
 	// two or more processes, and in two or more groups. Two are the same if they
 	// are for the same 2 MiB of addresses, and at every page of them have both
 	// no entry, or the same frame (or place in swap) with the same permissions: those
-	// of the mapping, and of the entry itself where the back end tells. The
+	// of the mapping, and of the entry itself where the back end knows it. The
 	// processor's accessed and dirty bits may differ, since one table would gather them.
 	Equal       uint64 `json:"equal"`
 	EqualAcross uint64 `json:"equal_across"`
@@ -241,10 +241,10 @@ func (n *counter) read(t table, c *contents) {
 	}
 }
 
-// inLastLevel tells the entries that last-level tables hold.
+// inLastLevel selects the entries that last-level tables hold.
 func inLastLevel(e pagetable.Entry) bool { return sort(e) != none && !e.Has(pagetable.Huge) }
 
-// hashOf hashes a stretch; some tells whether there is an entry in it.
+// hashOf hashes a stretch; some reports whether there is an entry in it.
 func hashOf(s *pagetable.Space, part stretch) (hash uint64, some bool) {
 	granted := permissionOf(&s.Mappings[s.Runs[part.run].Mapping]).bits()
 	for i, e := range part.entries {
@@ -262,7 +262,7 @@ func mix(hash, next uint64) uint64 {
 	return high ^ low
 }
 
-// couldBeHuge tells whether a stretch is a whole table of a file's own pages, placed
+// couldBeHuge reports whether a stretch is a whole table of a file's own pages, placed
 // so that huge pages could map them.
 func couldBeHuge(s *pagetable.Space, part stretch) bool {
 	if len(part.entries) < perTable {

@@ -155,7 +155,7 @@ type sharing struct {
 	mapped, mappedThere bool // same frame anywhere: in another entry, in another group
 }
 
-func (c *Classes) tell(groupable, mapped bool) {
+func (c *Classes) classify(groupable, mapped bool) {
 	switch {
 	case groupable:
 		c.Groupable++
@@ -182,8 +182,8 @@ func (t *Tally) enter(e pagetable.Entry, s sharing, flags bool) {
 		t.ZeroAcross += bit(s.across)
 		return
 	}
-	t.Classes.tell(s.groupable, s.mapped)
-	t.Across.tell(s.across, s.mappedThere)
+	t.Classes.classify(s.groupable, s.mapped)
+	t.Across.classify(s.across, s.mappedThere)
 	anonymous := isAnonymous(e)
 	t.Anonymous += bit(anonymous)
 	t.AnonymousExclusive += bit(anonymous && !s.groupable && !s.mapped)
@@ -216,13 +216,13 @@ func (t *Tally) enter(e pagetable.Entry, s sharing, flags bool) {
 	}
 }
 
-// isAnonymous tells anonymous frames by their flag, and without flags by their
+// isAnonymous finds anonymous frames by their flag, and without flags by their
 // being no file's.
 func isAnonymous(e pagetable.Entry) bool {
 	return e.Has(pagetable.Anon) || !e.Has(pagetable.FileFrame)
 }
 
-// isFile tells frames of the page cache. A private mapping of a file holds
+// isFile finds frames of the page cache. A private mapping of a file holds
 // anonymous ones too, once it was written to.
 func isFile(e pagetable.Entry) bool {
 	return e.Has(pagetable.FileFrame) && !e.Has(pagetable.Anon)
@@ -246,7 +246,7 @@ const (
 	swapped              // in swap
 )
 
-// sort tells what an entry is. One that is neither present nor swapped is none:
+// sort gives what an entry is. One that is neither present nor swapped is none:
 // the kernel's markers, and what a back end put in to bridge a gap.
 func sort(e pagetable.Entry) order {
 	switch {

@@ -276,7 +276,7 @@ func (o agentOptions) check() error {
 		if err != nil {
 			return usageError("--listen %s: want HOST:PORT, such as 0.0.0.0:7070", o.listen)
 		}
-		// 0 has the kernel choose one, which is told. A name is a service's.
+		// 0 has the kernel choose one, which is reported. A name is a service's.
 		if n, err := strconv.Atoi(port); err == nil && (n < 0 || n > 65535) {
 			return usageError("--listen %s: want a port from 0 to 65535, such as 0.0.0.0:7070", o.listen)
 		} else if err != nil {
@@ -403,7 +403,7 @@ func (a *app) serveClient(
 		err = errors.Join(err, session.Close())
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		err = nil // as it was told
+		err = nil // as asked
 	}
 	return err
 }

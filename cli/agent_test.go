@@ -87,12 +87,12 @@ func TestAgentPing(t *testing.T) {
 	identity(stranger)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	told, tell := io.Pipe()
+	output, printing := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"tare", "--home", server, "agent", "--listen", "127.0.0.1:0"}, io.Discard, tell)
+		ended <- run(ctx, []string{"tare", "--home", server, "agent", "--listen", "127.0.0.1:0"}, io.Discard, printing)
 	}()
-	lines := bufio.NewReader(told)
+	lines := bufio.NewReader(output)
 	first, err := lines.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func (a *app) bestJudgements(here record.Host) (map[string]claim.Judgement, []st
 	return claim.Best(store, judges, here)
 }
 
-// runnable tells whether this tare has the command that judges a claim.
+// runnable reports whether this tare has the command that judges a claim.
 func runnable(root *cobra.Command, c claim.Claim) bool {
 	cmd, _, err := root.Find(c.Command[1:])
 	return err == nil && cmd != root

@@ -92,7 +92,7 @@ func TestClaimsWithoutAStoreAreNotYetRun(t *testing.T) {
 	}
 }
 
-func TestClaimsTellTheLatestVerdictOnThisHost(t *testing.T) {
+func TestClaimsShowTheLatestVerdictOnThisHost(t *testing.T) {
 	here := hostRecord(host.Read("/"))
 	elsewhere := here
 	elsewhere.Hostname += "-other"
@@ -129,7 +129,7 @@ func TestClaimsTellTheLatestVerdictOnThisHost(t *testing.T) {
 		}
 	}
 	if strings.Contains(stdout, "S1.4") {
-		t.Error("another claim was told")
+		t.Error("another claim was reported")
 	}
 }
 
@@ -160,7 +160,7 @@ func TestClaimsAsJSON(t *testing.T) {
 	listed(t, screen, "S3.1")
 }
 
-func TestAllTellsEveryClaimWhole(t *testing.T) {
+func TestAllPrintsEveryClaimWhole(t *testing.T) {
 	code, stdout, stderr := tare(t, t.TempDir(), "claims", "--all")
 	if code != exitSuccess {
 		t.Fatalf("code %d: %s", code, stderr)
@@ -168,7 +168,7 @@ func TestAllTellsEveryClaimWhole(t *testing.T) {
 	text := strings.Join(strings.Fields(stdout), " ")
 	for _, c := range claim.All() {
 		if !strings.Contains(text, c.Says) || !strings.Contains(text, c.Inconsistency) {
-			t.Errorf("%s is not told whole", c.ID)
+			t.Errorf("%s is not reported whole", c.ID)
 		}
 	}
 }

@@ -166,7 +166,7 @@ func appendNew(all []string, text string) []string {
 	return append(all, text)
 }
 
-// machinery tells what the virtual machines of a design touch.
+// machinery gives what the virtual machines of a design touch.
 type machinery struct{ there bool }
 
 func (m *machinery) add(name string) { m.there = m.there || vm.Is(name) }

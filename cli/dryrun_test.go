@@ -10,9 +10,9 @@ import (
 	"tare/record"
 )
 
-// What machines are, and what they touch, is told before they are made.
-func TestDryRunTellsOfMachines(t *testing.T) {
-	told := func(names ...string) string {
+// What machines are, and what they touch, is reported before they are made.
+func TestDryRunNamesMachines(t *testing.T) {
+	planned := func(names ...string) string {
 		var out bytes.Buffer
 		dir := t.TempDir()
 		g := lab.Group{Workload: "redis"}
@@ -26,13 +26,13 @@ func TestDryRunTellsOfMachines(t *testing.T) {
 		return strings.ReplaceAll(out.String(), dir, "STATE")
 	}
 	machine := []string{"virtual machines", "STATE/vm,", "network link tare-v0", "STATE/vm/boot"}
-	text := told("bare", "vm:tcg/bare")
+	text := planned("bare", "vm:tcg/bare")
 	for _, want := range append(machine, "vm:tcg/bare  (not representative)", "note: vm:tcg/bare is not representative: an emulated virtual machine", "1 block and a warm-up") {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
 	}
-	text = told("bare", "cgroup")
+	text = planned("bare", "cgroup")
 	for _, unwanted := range append(machine, "representative") {
 		if strings.Contains(text, unwanted) {
 			t.Errorf("without a machine it says %q:\n%s", unwanted, text)
@@ -41,7 +41,7 @@ func TestDryRunTellsOfMachines(t *testing.T) {
 	if os.Getenv("TARE_TEST_ALL") == "" {
 		return // what follows boots a guest by KVM to choose: make test-all
 	}
-	if text = told("bare", "vm/bare"); !strings.Contains(text, "vm/bare  (vm:") {
+	if text = planned("bare", "vm/bare"); !strings.Contains(text, "vm/bare  (vm:") {
 		t.Errorf("it does not say which engine was chosen:\n%s", text)
 	}
 }

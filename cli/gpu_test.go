@@ -13,7 +13,7 @@ import (
 	"tare/workload"
 )
 
-// The design is told wherever there is a device or none, and nothing is touched.
+// The design is reported wherever there is a device or none, and nothing is touched.
 func TestGPUDryRun(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "never")
 	code, stdout, stderr := tare(t, home, "gpu", "--dry-run", "--program", "stencil,lenet-inference", "--platform", "bare", "--share", "1,4", "--blocks", "3", "--seed", "7")
@@ -26,7 +26,7 @@ func TestGPUDryRun(t *testing.T) {
 		}
 	}
 	if lacks := gpu.Lacks(nvidia.Host{}); lacks != nil && !strings.Contains(stdout, "this host cannot run it: "+lacks.Error()) {
-		t.Errorf("what is missing is not told:\n%s", stdout)
+		t.Errorf("what is missing is not reported:\n%s", stdout)
 	}
 	if _, err := os.Stat(home); err == nil {
 		t.Error("the state directory was made")
@@ -39,7 +39,7 @@ func TestGPUWithoutADevice(t *testing.T) {
 		t.Skip("this host has a device")
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("who is not root is told that first")
+		t.Skip("who is not root learns that first")
 	}
 	home := filepath.Join(t.TempDir(), "never")
 	code, stdout, stderr := tare(t, home, "gpu", "--quick")

@@ -309,7 +309,7 @@ func TestHelpHasAnExampleEverywhere(t *testing.T) {
 	}
 }
 
-func TestDryRunTellsTheDesignAndTouchesNothing(t *testing.T) {
+func TestDryRunPrintsTheDesignAndTouchesNothing(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "never")
 	code, stdout, stderr := tare(t, home, "weigh", "redis", "--platform", "bare,cgroup", "--blocks", "3", "--seed", "7", "--dry-run")
 	if code != exitSuccess {

@@ -183,7 +183,7 @@ func provide(ctx context.Context, images *image.Store, src workload.Source) (ima
 	return image.Image{}, errors.New("the workload names no image")
 }
 
-// close gives everything back; what cannot be is told.
+// close gives everything back; what cannot be is reported.
 func (m *measuring) close() {
 	if m.store != nil {
 		m.store.Close()
@@ -306,7 +306,7 @@ func (a *app) again(commands ...string) []string {
 	return commands
 }
 
-// killed tells of a run that has not ended, and that nobody measures.
+// killed is about a run that has not ended, and that nobody measures.
 func killed(run record.Run) bool {
 	return run.Status == record.Running && !lab.Measuring(lab.LockPath)
 }
@@ -353,7 +353,7 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 	return os.Rename(tmp.Name(), path)
 }
 
-// weightOf is what this run tells of the instrument's own weight: the CPU that
+// weightOf is what this run says of the instrument's own weight: the CPU that
 // tare itself used while its trials ran, and how long launches took.
 func weightOf(run record.Run) report.Weight {
 	var cpu []float64

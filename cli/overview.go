@@ -96,7 +96,7 @@ func orNone(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// lastRun tells whether anything has been measured, and the newest run's id where it was stopped.
+// lastRun reports whether anything has been measured, and the newest run's id where it was stopped.
 func (a *app) lastRun() (any bool, stopped string) {
 	dir, err := a.stateDir()
 	if err != nil {

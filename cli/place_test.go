@@ -12,7 +12,7 @@ import (
 	"tare/platform"
 )
 
-// What does not go together is told before anything is watched or changed.
+// What does not go together is reported before anything is watched or changed.
 func TestPlaceBadInput(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -80,8 +80,8 @@ func TestPlaceUndoOfNothing(t *testing.T) {
 	}
 }
 
-// What is left on the host is told beside what went wrong, and where nothing did.
-func TestAloneTellsWhatIsLeft(t *testing.T) {
+// What is left on the host is reported beside what went wrong, and where nothing did.
+func TestAloneShowsWhatIsLeft(t *testing.T) {
 	for _, failed := range []error{nil, errors.New("it failed")} {
 		dir := t.TempDir()
 		err := alone(t.Context(), filepath.Join(dir, "lock"), dir, func(session *lab.Session) error {

@@ -17,7 +17,7 @@ import (
 	"tare/terminal"
 )
 
-// progress tells what happens: one line that is written over on a terminal,
+// progress shows what happens: one line that is written over on a terminal,
 // and a line for each block or round elsewhere.
 type progress struct {
 	mu     sync.Mutex
@@ -38,7 +38,7 @@ type progress struct {
 // narrowed is to what part of what was last said a half-width has to shrink to be said again.
 const narrowed = 0.8
 
-// table tells whether a table of a group is due, which is of its pilot or of its rounds: the
+// table reports whether a table of a group is due, which is of its pilot or of its rounds: the
 // first of each is.
 func (p *progress) table(group string, pilot bool) bool {
 	p.mu.Lock()

@@ -15,7 +15,7 @@ func TestProgressNamesConditionsByTheirLabels(t *testing.T) {
 	p := newProgress(&out)
 	p.event(lab.Event{Kind: lab.Reported, Condition: "a beside b@file,page-cluster 0", Label: "file, page-cluster 0", Text: "1 neighbour"})
 	if want := "file, page-cluster 0: 1 neighbour\n"; out.String() != want {
-		t.Errorf("told %q, want %q", out.String(), want)
+		t.Errorf("showed %q, want %q", out.String(), want)
 	}
 }
 

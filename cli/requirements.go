@@ -58,12 +58,12 @@ func (r requirement) lacks(h host.Facts, root, btf bool) []string {
 	return lacking
 }
 
-// partly tells whether the kernel is what keeps a command from all that it does.
+// partly reports whether the kernel is what keeps a command from all that it does.
 func (r requirement) partly(h host.Facts, btf bool) bool {
 	return r.linux != "" && older(h.Kernel, r.linux) || r.btf && !btf
 }
 
-// older tells whether a kernel's release comes before a version; one that cannot be read does not.
+// older reports whether a kernel's release comes before a version; one that cannot be read does not.
 func older(release, version string) bool {
 	has, ok := majorMinor(release)
 	wants, _ := majorMinor(version)

@@ -18,9 +18,9 @@ func withSignals(parent context.Context) (context.Context, func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
-		var told insistence
+		var asked insistence
 		for s := range signals {
-			if told.insists(s, time.Now()) {
+			if asked.insists(s, time.Now()) {
 				terminal.Fprintln(os.Stderr, "tare: ended at once; `tare clean` removes what is left")
 				os.Exit(exitFailure)
 			}
@@ -34,13 +34,13 @@ func withSignals(parent context.Context) (context.Context, func()) {
 // a terminal's closing, signal the process and its group, one after the other.
 const sameWish = time.Second
 
-// insistence tells whoever wants tare to end at once from whoever wants it to end.
+// insistence distinguishes who wants tare to end at once from who wants it to end.
 type insistence struct {
 	first os.Signal
 	at    time.Time
 }
 
-// insists tells that a signal comes after another that wished the same.
+// insists reports whether a signal comes after another that wished the same.
 func (i *insistence) insists(s os.Signal, now time.Time) bool {
 	if i.first == nil {
 		i.first, i.at = s, now

@@ -20,18 +20,18 @@ func TestASignalThatComesTwiceAtOnceIsOne(t *testing.T) {
 		"again, later":     {syscall.SIGTERM, sameWish, true},
 		"another, at once": {os.Interrupt, time.Microsecond, true},
 	} {
-		var told insistence
-		if told.insists(syscall.SIGTERM, began) {
+		var asked insistence
+		if asked.insists(syscall.SIGTERM, began) {
 			t.Errorf("%s: the first signal already ends it at once", name)
 		}
-		if got := told.insists(c.second, began.Add(c.after)); got != c.insists {
+		if got := asked.insists(c.second, began.Add(c.after)); got != c.insists {
 			t.Errorf("%s: it ends at once: %v, want %v", name, got, c.insists)
 		}
 	}
-	var told insistence
-	told.insists(syscall.SIGTERM, began)
-	told.insists(syscall.SIGTERM, began.Add(sameWish/2))
-	if !told.insists(syscall.SIGTERM, began.Add(sameWish)) {
+	var asked insistence
+	asked.insists(syscall.SIGTERM, began)
+	asked.insists(syscall.SIGTERM, began.Add(sameWish/2))
+	if !asked.insists(syscall.SIGTERM, began.Add(sameWish)) {
 		t.Error("a signal that is repeated without end never ends it at once")
 	}
 }

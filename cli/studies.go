@@ -57,7 +57,7 @@ func studies() map[string]studied {
 }
 
 // judges are the studies that judge claims, by name. A claim whose study has
-// none is told as one that this tare cannot judge yet.
+// none is reported as one that this tare cannot judge yet.
 var judges = judgesOf(studies())
 
 func judgesOf(all map[string]studied) map[string]claim.Judge {

@@ -37,7 +37,7 @@ type studyFlags struct {
 	out, json string
 	dryRun    bool
 	yes       bool
-	// whole tells that the program has the whole machine: nothing of tare's keeps
+	// whole means that the program has the whole machine: nothing of tare's keeps
 	// off its CPUs while it runs.
 	whole    bool
 	planning planning // the zero value is usualPlanning
@@ -83,7 +83,7 @@ type subStudy struct {
 	// theirs.
 	takes func(d lab.Design, on studyHost) time.Duration
 	// instead, where there is one, does what certain command lines ask for that is no run of a
-	// design: done tells that it did.
+	// design: done is then true.
 	instead func(a *app, cmd *cobra.Command, args []string) (done bool, err error)
 	// outline, where there is one, says more of the design that was made: what --dry-run
 	// is asked for.
@@ -231,7 +231,7 @@ func (f *studyFlags) places(host *studyHost) (base platform.Setting, err error) 
 	return base, nil
 }
 
-// shared tells that the load runs on CPUs of the program's.
+// shared means that the load runs on CPUs of the program's.
 func (h *studyHost) shared() bool {
 	return slices.ContainsFunc(h.load, func(cpu int) bool { return slices.Contains(h.server, cpu) })
 }

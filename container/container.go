@@ -28,7 +28,7 @@ type Container struct {
 	ID     string `json:"id"`    // the engine's; the cgroup's path, the process' id
 	Name   string `json:"name"`  // by which its user knows it; never empty
 	Image  string `json:"image"` // as its user wrote it; empty where there is none
-	// ImageID is the image's digest, by which containers of one image are told;
+	// ImageID is the image's digest, by which containers of one image are recognised;
 	// empty where it is unknown.
 	ImageID string            `json:"image_id,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
@@ -40,18 +40,18 @@ type Container struct {
 	// Groups are the directories of its own group in version 2 and in the hierarchy with the
 	// memory controller, where it has one there; engines need not give both one path.
 	Groups []string `json:"-"`
-	// Unprivileged tells that its name, image and labels are such as an ordinary user may
-	// have chosen, and prove nothing: a user's engine told of it, or a directory above its
+	// Unprivileged means that its name, image and labels are such as an ordinary user may
+	// have chosen, and prove nothing: a user's engine reported it, or a directory above its
 	// group is not root's alone, so that a user may make groups there by any name.
 	Unprivileged bool `json:"unprivileged,omitempty"`
-	// Told tells that the engine told of it that its user gave it to. What its control group shows,
+	// Told is true where the engine reported it that its user gave it to. What its control group shows,
 	// and containerd of what Docker runs, has most often an id for a name, and not its labels.
 	Told bool `json:"-"`
 
 	// Kept is what the engine does for it while it runs, as far as the engine describes that.
 	Kept Kept `json:"-"`
 
-	inner []string // directories, below Cgroup, of others that an engine told of
+	inner []string // directories, below Cgroup, of others that an engine reported
 }
 
 // Kept is what an engine does for a container while it runs.

@@ -73,7 +73,7 @@ func (f *Finder) inNamespace(ctx context.Context, c *client.Client, namespace st
 		}
 		switch namespace {
 		case mobyNamespace:
-			one.Engine = Docker // which did not tell of it itself
+			one.Engine = Docker // which did not report it itself
 		case kubernetesNamespace:
 			one.Engine = Kubernetes
 		}

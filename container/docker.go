@@ -78,7 +78,7 @@ type tooOld struct{ version string }
 
 func (o *tooOld) Error() string { return "API version " + o.version }
 
-// dialect tells whose engine it is: podman's says so among its components. The error is a
+// dialect finds whose engine it is: podman's says so among its components. The error is a
 // *tooOld of one that the client cannot ask.
 func dialect(ctx context.Context, c *client.Client) (Engine, error) {
 	ping, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})

@@ -34,7 +34,7 @@ func kubernetes(labels map[string]string) (name string, ok bool) {
 	return name, true
 }
 
-// reach tells whether somebody listens at the socket: nil where there is no
+// reach reports whether somebody listens at the socket: nil where there is no
 // socket, since then there is no engine to ask.
 func (f *Finder) reach(ctx context.Context, engine Engine, socket string) (listens bool, note *Note) {
 	conn, err := connect(ctx, socket)
@@ -47,7 +47,7 @@ func (f *Finder) reach(ctx context.Context, engine Engine, socket string) (liste
 	return false, noteOf(engine, socket, err, f)
 }
 
-// noteOf says why an engine could not tell, and what mends it; nil of no error.
+// noteOf says why an engine could not say, and what mends it; nil of no error.
 func noteOf(engine Engine, socket string, err error, f *Finder) *Note {
 	if err == nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Note is an engine that was asked and could not tell what it runs.
+// Note is an engine that was asked and could not say what it runs.
 type Note struct {
 	Engine Engine `json:"engine"`
 	Socket string `json:"socket"`
@@ -22,7 +22,7 @@ type Unknown struct {
 	Name    string
 	Nearest []string // names that may have been meant, nearest first
 	Running []string // names of what runs
-	Notes   []Note   // engines that may know it, and could not tell
+	Notes   []Note   // engines that may know it, and could not say
 }
 
 // listed is how many names an error lists.

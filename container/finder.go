@@ -19,12 +19,12 @@ import (
 )
 
 // defaultPatience bounds all that one socket is asked. Engines answer in milliseconds. One
-// that takes longer is told in a Note, and what it did not describe is found by its control
+// that takes longer is reported in a Note, and what it did not describe is found by its control
 // groups.
 const defaultPatience = 2 * time.Second
 
 // Options say whom to ask. The zero value asks every engine that has a socket
-// where sockets usually are. What a socket below /run/user/UID tells is believed of processes
+// where sockets usually are. What a socket below /run/user/UID answers is believed of processes
 // that run as that user, or as one of the user's subordinate ids (/etc/subuid), alone.
 type Options struct {
 	// Host asks the host's own engines alone, and none at a socket below /run/user/UID, at
@@ -120,10 +120,10 @@ func once(sockets []string) []string {
 	})
 }
 
-// All finds every running container, by name: what the engines tell, and what
+// All finds every running container, by name: what the engines report, and what
 // only the control groups show of engines that do not answer, of none that we
 // know, and of our own trials. Every process of the host is at most one container's.
-// The notes are engines that could not tell. The error is ctx's, or that there
+// The notes are engines that could not say. The error is ctx's, or that there
 // are no control groups to be read.
 func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 	layout, err := f.hierarchies()
@@ -152,7 +152,7 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 			continue // containerd shows what Docker runs
 		}
 		if c.PID == 0 {
-			// The engine told of it and then not where it is. A user may have made a group
+			// The engine reported it and then not where it is. A user may have made a group
 			// of that name, too.
 			i := slices.IndexFunc(groups, func(g group) bool { return g.owner.ID == c.ID && !delegated(layout, g.dir) })
 			if i < 0 {
@@ -203,15 +203,15 @@ func (f *Finder) hierarchies() (cgroup.Layout, error) {
 	return cgroup.Host()
 }
 
-// told is a container as an engine told of it.
-type told struct {
+// reported is a container as an engine reported it.
+type reported struct {
 	Container
 	users bool // the engine is a user's own
 }
 
 // ask asks all engines at once. What Docker says comes before what containerd
 // says, since it knows the names; and what users' engines say after both.
-func (f *Finder) ask(ctx context.Context) ([]told, []Note) {
+func (f *Finder) ask(ctx context.Context) ([]reported, []Note) {
 	type answer struct {
 		containers []Container
 		users      bool
@@ -247,14 +247,14 @@ func (f *Finder) ask(ctx context.Context) ([]told, []Note) {
 		})
 	}
 	all.Wait()
-	var hosts, users []told
+	var hosts, users []reported
 	var notes []Note
 	for _, a := range answers {
 		for _, c := range a.containers {
 			if a.users {
-				users = append(users, told{c, true})
+				users = append(users, reported{c, true})
 			} else {
-				hosts = append(hosts, told{c, false})
+				hosts = append(hosts, reported{c, false})
 			}
 		}
 		if a.note != nil {

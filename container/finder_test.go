@@ -75,7 +75,7 @@ func TestAllFromGroupsAlone(t *testing.T) {
 					t.Errorf("%s has the processes %d, want %d of them", one.Name, pids, want)
 				}
 				if one.Told {
-					t.Errorf("nobody told of %+v", one)
+					t.Errorf("nobody reported %+v", one)
 				}
 				if len(pids) == 0 || pids[0] != one.PID {
 					t.Errorf("%s: the processes %d do not begin with the first, %d", one.Name, pids, one.PID)
@@ -106,7 +106,7 @@ func TestAllFromEngines(t *testing.T) {
 	}
 	db, loose, app := all[0], all[1], all[2]
 	if !db.Told || !loose.Told || !app.Told {
-		t.Errorf("an engine told of %+v, and it does not say so", all)
+		t.Errorf("an engine reported %+v, and it does not say so", all)
 	}
 	memory := h.layout.Hierarchies[1].Mount
 	if db.PID != 100 || db.Cgroup != filepath.Join(memory, "docker", hexA) || db.Image != "redis:7" || db.ImageID != "sha256:redis:7" {
@@ -257,7 +257,7 @@ func TestAnEngineThatIsTooOld(t *testing.T) {
 	}
 }
 
-func TestEnginesThatCannotTell(t *testing.T) {
+func TestEnginesThatCannotSay(t *testing.T) {
 	h := newHost(t, unified, "/docker/"+hexA+" 100")
 	silent, listener := listen(t)
 	defer listener.Close()

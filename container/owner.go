@@ -17,7 +17,7 @@ import (
 )
 
 // Whoever has a socket below /run/user/UID can have anything answer there, and
-// tare mostly runs as root: what such a socket tells is believed only of
+// tare mostly runs as root: what such a socket answers is believed only of
 // processes that are that user's own, and asked only where the user cannot have
 // turned the question to another's socket.
 
@@ -60,27 +60,27 @@ func (f *Finder) userAt(name string) (uid int, ok bool) {
 	return uid, err == nil
 }
 
-// astray tells whether a user's socket leads out of the user's directory.
+// astray reports whether a user's socket leads out of the user's directory.
 func (f *Finder) astray(socket string, uid int) bool {
 	real, err := filepath.EvalSymlinks(socket)
 	if err != nil {
-		return false // it is not there, which asking it tells
+		return false // it is not there, which asking it shows
 	}
 	directory, err := filepath.EvalSymlinks(filepath.Join(f.users, strconv.Itoa(uid)))
 	return err != nil || !strings.HasPrefix(real, directory+"/")
 }
 
-// ofUser leaves of what a user's socket tells what is of the user's own processes, by an id
+// ofUser leaves of what a user's socket answers what is of the user's own processes, by an id
 // as engines draw them: one that was chosen could be the name of a group that holds
-// others' as well. Of the others the control groups tell.
-func (f *Finder) ofUser(uid int, told []Container) []Container {
+// others' as well. Of the others the control groups decide.
+func (f *Finder) ofUser(uid int, reported []Container) []Container {
 	ids := idsOf(f.subuid, uid)
-	return slices.DeleteFunc(told, func(c Container) bool {
+	return slices.DeleteFunc(reported, func(c Container) bool {
 		return c.PID == 0 || !isID(c.ID) || !ids.has(uidsOf(f.proc, c.PID))
 	})
 }
 
-// delegated tells whether a group lies in one that is not root's alone, so that others may
+// delegated reports whether a group lies in one that is not root's alone, so that others may
 // make groups there by any name. That its own is another's says nothing: whoever made it named
 // it. A group that is not there may be anybody's.
 func delegated(l cgroup.Layout, dir string) bool {
@@ -105,7 +105,7 @@ func delegated(l cgroup.Layout, dir string) bool {
 	return false
 }
 
-// ofUsersManager tells whether a path leads through the group that systemd hands to a user for the
+// ofUsersManager reports whether a path leads through the group that systemd hands to a user for the
 // user's own services and scopes, whoever owns it.
 func ofUsersManager(name string) bool {
 	for part := range strings.SplitSeq(path.Dir(name), "/") {
@@ -117,7 +117,7 @@ func ofUsersManager(name string) bool {
 	return false
 }
 
-// rootsAlone tells whether nobody but root may make something in a directory.
+// rootsAlone reports whether nobody but root may make something in a directory.
 func rootsAlone(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Uid == 0 && info.Mode()&0o002 == 0 && (stat.Gid == 0 || info.Mode()&0o020 == 0)
@@ -126,7 +126,7 @@ func rootsAlone(info fs.FileInfo) bool {
 // ids are ranges of user ids.
 type ids []struct{ first, count uint64 }
 
-// has tells whether all of some ids are among them; of none it is false.
+// has reports whether all of some ids are among them; of none it is false.
 func (r ids) has(all []uint64) bool {
 	for _, id := range all {
 		if !slices.ContainsFunc(r, func(in struct{ first, count uint64 }) bool { return id >= in.first && id-in.first < in.count }) {

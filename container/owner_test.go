@@ -283,7 +283,7 @@ func TestHostsSocketsAlone(t *testing.T) {
 	}
 }
 
-// Whose name a user may have chosen is marked: what a user's engine tells of, and what lies in
+// Whose name a user may have chosen is marked: what a user's engine reports, and what lies in
 // a group that the user may make others in. That its own group is a user's, as root's engine
 // gives it to the user of a container, is nothing.
 func TestUnprivileged(t *testing.T) {
@@ -320,7 +320,7 @@ func TestUnprivileged(t *testing.T) {
 	for _, c := range all {
 		got[c.Name] = c.Unprivileged
 		if c.Name == "twice" && c.PID != 500 {
-			t.Errorf("what root's engine told of is taken for a user's group: %+v", c)
+			t.Errorf("what root's engine reported is taken for a user's group: %+v", c)
 		}
 	}
 	want := map[string]bool{

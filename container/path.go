@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Owner is what the path of a control group tells of the container that it
+// Owner is what the path of a control group says of the container that it
 // holds, or that it lies in.
 type Owner struct {
 	Engine Engine
 	// ID is the engine's; where engines give none, the name.
 	ID string
-	// Name is what a path tells of the name: the one that the group has, or as much
+	// Name is what a path says of the name: the one that the group has, or as much
 	// of the ID as engines show.
 	Name string
 	// Pod is the id of the Kubernetes pod, empty where there is none.
@@ -81,7 +81,7 @@ var scopes = []struct {
 	{"crio-", Kubernetes},
 }
 
-// recognise tells a container's group by its name and that of the one above.
+// recognise finds a container's group by its name and that of the one above.
 func recognise(above, name string) (Owner, bool) {
 	bare := strings.TrimSuffix(name, ".scope")
 	for _, s := range scopes {
@@ -89,7 +89,7 @@ func recognise(above, name string) (Owner, bool) {
 			return Owner{Engine: s.engine, ID: id}, true
 		}
 	}
-	// containerd with the plain driver, told to use systemd's names:
+	// containerd with the plain driver, set to use systemd's names:
 	// "kubepods-pod12.slice:cri-containerd:3f2a...".
 	if f := strings.Split(name, ":"); len(f) == 3 && isID(f[2]) {
 		engine := Containerd

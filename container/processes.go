@@ -43,7 +43,7 @@ func ofProcess(proc procfs.FS, pid int) (Container, error) {
 func leaderOf(proc procfs.FS, thread int) int {
 	b, err := os.ReadFile(proc.Process(thread).Path("status"))
 	if err != nil {
-		return thread // it has just ended, which the next to ask will tell
+		return thread // it has just ended, which the next to ask will find
 	}
 	for line := range bytes.Lines(b) {
 		if id, ok := bytes.CutPrefix(line, []byte("Tgid:")); ok {

@@ -20,7 +20,7 @@ type group struct {
 	processes []int
 }
 
-// preferred orders hierarchies by how well they tell which container a process is
+// preferred orders hierarchies by how well they show which container a process is
 // in: version 2, where it is used; memory, whose groups every engine makes; and then
 // the others.
 func preferred(l cgroup.Layout) []cgroup.Hierarchy {
@@ -50,7 +50,7 @@ func (f *Finder) search(l cgroup.Layout) []group {
 	seen := map[string]bool{}
 	for _, h := range preferred(l) {
 		// An unreadable part of a tree is left out: what an engine runs there, it
-		// tells itself.
+		// shows itself.
 		_ = filepath.WalkDir(h.Mount, func(dir string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil && d != nil && d.IsDir():
@@ -76,7 +76,7 @@ func (f *Finder) search(l cgroup.Layout) []group {
 	return found
 }
 
-// describe makes a container of a group that no engine told of.
+// describe makes a container of a group that no engine reported.
 func (f *Finder) describe(l cgroup.Layout, g group) Container {
 	c := Container{
 		Engine: g.owner.Engine, ID: g.owner.ID, Name: g.owner.Name, PID: f.first(g.processes),

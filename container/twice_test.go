@@ -80,7 +80,7 @@ func TestOneContainerInTwoHierarchies(t *testing.T) {
 	for _, c := range []struct {
 		what      string
 		processes [][2]string // where each is, in memory and in version 2
-		told      []answer
+		reported  []answer
 		want      []string
 		count     int // of the first one's processes
 	}{
@@ -91,7 +91,7 @@ func TestOneContainerInTwoHierarchies(t *testing.T) {
 			nil, []string{"cgroup web"}, 3,
 		},
 		{
-			"an engine told of it", [][2]string{{"/docker/" + hexA, "/lxc.payload.web"}},
+			"an engine reported it", [][2]string{{"/docker/" + hexA, "/lxc.payload.web"}},
 			[]answer{{id: hexA, name: "db", image: "redis:7", pid: 100}}, []string{"docker db"}, 1,
 		},
 		{
@@ -99,7 +99,7 @@ func TestOneContainerInTwoHierarchies(t *testing.T) {
 			[]answer{{id: hexA, name: "db", image: "redis:7", pid: 100}}, []string{"docker db", "cgroup db"}, 1,
 		},
 		{
-			"one told of that lies in another", [][2]string{{"/docker/" + hexA, "/"}, {"/docker/" + hexA + "/docker/" + hexB, "/"}},
+			"one reported that lies in another", [][2]string{{"/docker/" + hexA, "/"}, {"/docker/" + hexA + "/docker/" + hexB, "/"}},
 			[]answer{{id: hexA, name: "node", pid: 100}, {id: hexB, name: "pod", pid: 101}}, []string{"docker node", "docker pod"}, 1,
 		},
 	} {
@@ -108,8 +108,8 @@ func TestOneContainerInTwoHierarchies(t *testing.T) {
 			h.at(t, strconv.Itoa(100+i), paths[:]...)
 		}
 		var sockets []string
-		if c.told != nil {
-			sockets = []string{engine(t, "Engine", c.told...)}
+		if c.reported != nil {
+			sockets = []string{engine(t, "Engine", c.reported...)}
 		}
 		all, _, err := h.finder(sockets...).All(t.Context())
 		if err != nil {

@@ -262,7 +262,7 @@ func packageSums(r io.Reader, arch string) (map[string]string, error) {
 	return sums, err
 }
 
-// has tells whether the archive has every one of the pinned packages.
+// has reports whether the archive has every one of the pinned packages.
 func (a *aptArchive) has(ctx context.Context, pinned []Package) bool {
 	sums, err := a.sums(ctx, pinned)
 	if err != nil {

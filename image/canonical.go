@@ -63,7 +63,7 @@ func writeMarked(ctx context.Context, out io.Writer, dir string) error {
 	return c.tree(ctx, dir)
 }
 
-// fileID tells files apart.
+// fileID distinguishes files.
 type fileID struct{ device, inode uint64 }
 
 type canonicalWriter struct {
@@ -172,7 +172,7 @@ func (c *canonicalWriter) copy(ctx context.Context, path string, size int64) err
 
 const xattrRecord = "SCHILY.xattr."
 
-// kept tells whether an extended attribute belongs to an image. Labels and
+// kept reports whether an extended attribute belongs to an image. Labels and
 // overlay marks are the host's own.
 func kept(attribute string) bool {
 	return attribute == "security.capability" || strings.HasPrefix(attribute, "user.")

@@ -49,7 +49,7 @@ func refuseClimbingLinks(ctx context.Context, source, dir string) error {
 }
 
 // leadsAbove follows target from dir, which is free of links, as the kernel
-// does for who reads the tree from the host, and tells whether the way leads
+// does for who reads the tree from the host, and reports whether the way leads
 // above the root. Where the kernel would stop, the way ends.
 func leadsAbove(root *os.Root, dir, target string) (bool, error) {
 	if path.IsAbs(target) {

@@ -15,7 +15,7 @@ import (
 	"github.com/containerd/continuity/sysx"
 )
 
-// furnished is a root with one of each kind of thing that a program could tell.
+// furnished is a root with one of each kind of thing that a program could notice.
 func furnished(t *testing.T) (root string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

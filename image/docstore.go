@@ -44,7 +44,7 @@ const (
 
 	docstoreClasses = "/usr/lib/tare-docstore"
 	// databaseClass has the server started by a class of our own: its own main program
-	// can be told neither address nor port.
+	// can be given neither address nor port.
 	databaseClass = "Database\n"
 )
 

@@ -40,7 +40,7 @@ func (b *build) writeDrawn(name string, size int64) (err error) {
 		return err
 	}
 	if _, err = io.CopyN(f, rand.NewChaCha8([32]byte{2}), size); err != nil {
-		_ = f.Close() // the first error tells more
+		_ = f.Close() // the first error says more
 		return fmt.Errorf("write /%s: %w", name, err)
 	}
 	if err := f.Close(); err != nil {

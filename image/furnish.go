@@ -23,7 +23,7 @@ var standardNodes = []node{
 	{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0},
 }
 
-// isStandardNode tells whether a device entry is one that furnish would make,
+// isStandardNode reports whether a device entry is one that furnish would make,
 // or a terminal's, as roots made by other tools have them.
 func isStandardNode(h *tar.Header) bool {
 	if h.Typeflag != tar.TypeChar || path.Dir(path.Clean("/"+h.Name)) != "/dev" {

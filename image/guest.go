@@ -136,7 +136,7 @@ func layModules(ctx context.Context, from, to string, wanted []string) error {
 		pending = pending[1:]
 		file, there := files[name]
 		if _, done := all[name]; done || !there {
-			continue // what is not there, Order tells with who needs it
+			continue // what is not there, Order reports with who needs it
 		}
 		target := filepath.Join(to, name+".ko")
 		if err := plainModule(ctx, file, target); err != nil {

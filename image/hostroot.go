@@ -112,13 +112,13 @@ func (f *follower) linkedBy(library string) error {
 		if _, err := f.root.Lstat(path.Join(path.Dir(at), soname)); err == nil && strings.HasPrefix(soname, "libnvidia") {
 			continue
 		}
-		// What it lacks here it lacks on the host, and whoever loads it is told so.
+		// What it lacks here it lacks on the host, and whoever loads it learns so.
 		_ = f.library(soname)
 	}
 	return nil
 }
 
-// systemLink tells whether a path is a link at the root's top, such as /lib: one on the
+// systemLink reports whether a path is a link at the root's top, such as /lib: one on the
 // way to a program is the host's own affair.
 func systemLink(root *os.Root, name string) bool {
 	info, err := root.Lstat(name)

@@ -28,7 +28,7 @@ func (p Package) String() string { return p.Name + " " + p.Version }
 // Jar is one Java archive of a Maven repository, exactly.
 type Jar struct {
 	Group, Artifact, Version string
-	// Classifier tells apart archives of one version, such as those for different
+	// Classifier distinguishes archives of one version, such as those for different
 	// processors; most have none.
 	Classifier string
 	SHA256     string // hexadecimal

@@ -79,7 +79,7 @@ func TestFetchedJarsAreHeldToTheirSums(t *testing.T) {
 	other.SHA256 = someSum
 	var refused *Refused
 	if err := fetchAs(t, s, other); !errors.As(err, &refused) || !strings.Contains(err.Error(), someJar.SHA256) {
-		t.Errorf("%v, want a refusal that tells the sum", err)
+		t.Errorf("%v, want a refusal that names the sum", err)
 	}
 	absent := someJar
 	absent.Version = "1.3"

@@ -104,7 +104,7 @@ func TestFetchedModulesAreHeldToTheirSums(t *testing.T) {
 	fakeNPM(t, "echo another > scope-thing-1.2.3.tgz")
 	var refused *Refused
 	if err := fetchModuleAs(t, s, m); !errors.As(err, &refused) || !strings.Contains(err.Error(), bytesSum([]byte("another\n"))) {
-		t.Errorf("%v, want a refusal that tells the sum", err)
+		t.Errorf("%v, want a refusal that names the sum", err)
 	}
 	fakeNPM(t, "true")
 	if err := fetchModuleAs(t, s, m); err == nil || !strings.Contains(err.Error(), "did not fetch send/node_modules/@scope/thing 1.2.3") {

@@ -229,7 +229,7 @@ func TestRecipesRun(t *testing.T) {
 				}
 			}
 			if !slices.Contains(img.Packages, "express 4.21.2") {
-				t.Errorf("the modules are not told: %q", img.Packages)
+				t.Errorf("the modules are not reported: %q", img.Packages)
 			}
 		}},
 		{"cassandra", true, func(t *testing.T, img Image) {
@@ -253,7 +253,7 @@ func TestRecipesRun(t *testing.T) {
 			if got := inside(t, img, MatrixProgram, "--size", "64", "--count", "3"); strings.Count(got, `"wall_ns":`) != 3 {
 				t.Errorf("three multiplications are %s", got)
 			}
-			// Nobody serves there: that is what the client tells of.
+			// Nobody serves there: that is what the client reports.
 			got := inside(t, img, ThriftPython, "-B", ThriftPythonClient, "--address", "127.0.0.1:1", "--count", "2")
 			if !strings.Contains(got, `"errors": {"connect": 2}`) {
 				t.Errorf("the client says %s", got)
@@ -359,7 +359,7 @@ func tryJava(t *testing.T, img Image, options, group string) {
 	t.Helper()
 	inside(t, img, "/usr/bin/java", "-version")
 	if !slices.ContainsFunc(img.Packages, func(name string) bool { return strings.HasPrefix(name, group) }) {
-		t.Errorf("the archives are not told: %q", img.Packages)
+		t.Errorf("the archives are not reported: %q", img.Packages)
 	}
 	text, err := os.ReadFile(filepath.Join(img.Root, options))
 	if err != nil {

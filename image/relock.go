@@ -110,7 +110,7 @@ func unpackOwned(ctx context.Context, debs string, packages []Package, dir strin
 	return owners, nil
 }
 
-// split tells the packages that the recipe's programs need from those that
+// split separates the packages that the recipe's programs need from those that
 // only the distribution's bookkeeping does.
 func split(r recipe, packages []Package, owners map[string]string, dir string) (Lock, error) {
 	needed := map[string]bool{}

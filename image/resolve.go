@@ -41,7 +41,7 @@ func Resolve(root, inside string) (string, error) {
 	return at, nil
 }
 
-// Runs tells whether the image has a program at a path inside, links followed.
+// Runs reports whether the image has a program at a path inside, links followed.
 func (i Image) Runs(program string) bool {
 	at, err := Resolve(i.Root, program)
 	if err != nil {

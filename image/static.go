@@ -16,7 +16,7 @@ const (
 	// makes of them.
 	StaticRules    = "/etc/static.vcl"
 	StaticCompiled = "/usr/lib/static/vcl.so"
-	// StaticCompiler is what the server has to be told to run in a C compiler's place. A
+	// StaticCompiler is what the server has to be instructed to run in a C compiler's place. A
 	// link, and no copy: the server works where it may write, and where an engine may
 	// let nothing be executed.
 	StaticCompiler = "ln -sf " + StaticCompiled + " %o"
@@ -134,7 +134,7 @@ func addStatic(ctx context.Context, b *build) error {
 		return err
 	}
 	const text = "/tmp/static.c"
-	// It is told to copy the text in a compiler's place, and then misses what that
+	// It is instructed to copy the text in a compiler's place, and then misses what that
 	// would have made.
 	_, failed := b.chroot(ctx, b.root, nil, StaticProgram, "-C", "-f", StaticRules, "-p", "cc_command=cp %s "+text)
 	written, err := os.ReadFile(filepath.Join(b.root, text))

@@ -209,7 +209,7 @@ func (s *Store) writeFile(path string, data []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// rootInUse tells whether a complete image has the root with this digest.
+// rootInUse reports whether a complete image has the root with this digest.
 func (s *Store) rootInUse(digest string) (bool, error) {
 	found := false
 	err := s.each(func(e entry) error {

@@ -367,7 +367,7 @@ func (u *unpacker) symlink(h *tar.Header, base string) error {
 	return u.parent.Lchown(base, h.Uid, h.Gid)
 }
 
-// climbs tells whether the text of target, seen from dir, names something above
+// climbs reports whether the text of target, seen from dir, names something above
 // the root. It sees no links on the way; refuseClimbingLinks does, in the
 // finished tree.
 func climbs(dir, target string) bool {
@@ -421,7 +421,7 @@ func (u *unpacker) setAttributes(h *tar.Header, base string) error {
 	return nil
 }
 
-// attributeFailed tells an attribute that cannot be stored from a full disk. To ext4, one
+// attributeFailed distinguishes an attribute that cannot be stored from a full disk. To ext4, one
 // that is too long is a lack of space, too.
 func (u *unpacker) attributeFailed(entry, name string, length int, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {

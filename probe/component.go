@@ -41,18 +41,18 @@ type Process struct {
 	Contained bool
 }
 
-// runtimes are the OCI runtimes whose commands are told by name.
+// runtimes are the OCI runtimes whose commands are recognised by name.
 var runtimes = []string{"runc", "crun", "runsc", "youki", "kata-runtime"}
 
 var networkTools = []string{"iptables", "ip6tables", "xtables-nft-multi", "xtables-legacy-multi", "iptables-restore", "ip6tables-restore", "ip", "nft", "modprobe", "docker-proxy", "rootlesskit-docker-proxy", "slirp4netns", "bridge", "host-local", "portmap", "firewall", "loopback"}
 
-// ComponentOf tells which component a process is. self is the caller's own
+// ComponentOf gives which component a process is. self is the caller's own
 // process id: tare, with what it starts that is nothing else, is the client.
 //
-// A process is told by the file that it executes, not by where it came from:
+// A process is recognised by the file that it executes, not by where it came from:
 // what a runtime's child becomes is the program's business. The exception is
 // "/proc/self/exe", by which programs run themselves again: dockerd does for
-// its network hook, runc for its init. There the first argument tells.
+// its network hook, runc for its init. There the first argument decides.
 func ComponentOf(p Process, self int) Component {
 	switch {
 	case p.PID == 0:

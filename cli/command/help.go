@@ -27,7 +27,7 @@ func Leading(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// wholeHelp takes --all out of a command line that asks for help, and tells whether it was there.
+// wholeHelp takes --all out of a command line that asks for help, and reports whether it was there.
 func wholeHelp(args []string) (rest []string, whole bool) {
 	flags := args
 	if end := slices.Index(args, "--"); end >= 0 {

@@ -1,5 +1,5 @@
 // Package accounting reads how much CPU time the host as a whole and each of
-// its processes have used, and how long tasks stalled for memory: what tells
+// its processes have used, and how long tasks stalled for memory: what shows
 // foreign load from our own. Of a single CPU it reads what it was doing, what
 // interrupted it, and what cannot be moved off it.
 //
@@ -41,7 +41,7 @@ type Snapshot struct {
 // Process is one process' account.
 type Process struct {
 	PID, Parent int
-	Start       uint64 // ticks after boot: tells a recycled PID from the same process
+	Start       uint64 // ticks after boot: distinguishes a recycled PID from the same process
 	Command     string
 	Own         time.Duration // its threads
 	Reaped      time.Duration // its children, waited for

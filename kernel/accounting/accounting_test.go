@@ -76,7 +76,7 @@ func TestBetween(t *testing.T) {
 		200: {PID: 200, Parent: 1, Start: 6, Command: "cron", Reaped: 1900 * time.Millisecond},
 		300: {PID: 300, Parent: 1, Start: 8, Command: "dockerd", Own: 200 * time.Millisecond},
 		400: {PID: 400, Parent: 2, Start: 1, Command: "kworker", Own: 500 * time.Millisecond},
-		// Something ended and was reaped by init: nobody can tell whose it was.
+		// Something ended and was reaped by init: nobody can know whose it was.
 		1: {PID: 1, Start: 1, Command: "init", Reaped: 40 * time.Millisecond},
 		// The number 500 belongs to somebody else now.
 		500: {PID: 500, Parent: 1, Start: 30, Command: "new", Own: 60 * time.Millisecond},

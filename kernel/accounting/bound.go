@@ -17,7 +17,7 @@ import (
 // that are bound to it alone, and the interrupts that it alone may take. Several
 // workers of one pool are one name with their number. The CPU's own interrupts
 // (its timer, other CPUs' calls), which cannot be moved either, are not among
-// them: what they come to, [CPU.Since] tells.
+// them: what they come to, [CPU.Since] shows.
 //
 // Within a container's process namespace the kernel's threads cannot be seen.
 func Bound(cpu int) ([]string, error) { return bound("/proc", cpu) }
@@ -102,7 +102,7 @@ const mostCPUs = 1 << 16
 // ParseStatus reads one /proc/PID/status.
 func ParseStatus(r io.Reader) (Status, error) {
 	var s Status
-	var seen, told bool
+	var seen, known bool
 	var pid, parent string
 	lines := longLines(r)
 	for lines.Scan() {
@@ -116,7 +116,7 @@ func ParseStatus(r io.Reader) (Status, error) {
 		case "PPid":
 			parent = value
 		case "Kthread":
-			s.Kernel, told = value == "1", true
+			s.Kernel, known = value == "1", true
 		case "Cpus_allowed_list":
 			var err error
 			if s.Allowed, err = parseList(value); err != nil {
@@ -131,7 +131,7 @@ func ParseStatus(r io.Reader) (Status, error) {
 	if !seen {
 		return s, errors.New("no list of allowed CPUs")
 	}
-	if !told {
+	if !known {
 		// Before Linux 6.8: kthreadd, and its children.
 		s.Kernel = pid == "2" || parent == "2"
 	}

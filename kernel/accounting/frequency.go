@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Frequency is a CPU's clock rate in MHz as its driver tells it
+// Frequency is a CPU's clock rate in MHz as its driver reports it
 // (Documentation/admin-guide/pm/cpufreq.rst: scaling_cur_freq). ok is false where
 // no driver governs the clock, as in most virtual machines: what /proc/cpuinfo
 // says there is the nominal rate and never changes.

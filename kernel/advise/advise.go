@@ -1,8 +1,8 @@
-// Package advise tells the kernel what to do with the memory of another process: that
+// Package advise advises the kernel what to do with the memory of another process: that
 // its pages are to leave for swap, or to come back, now and in the order given.
 //
 // It is advice: it changes no content, the kernel may pass any page by, and a process
-// that is told of nothing goes on as it is. Which pages, when and why is the caller's
+// that is given no advice goes on as it is. Which pages, when and why is the caller's
 // business.
 //
 // A process is given by its pidfd, which no later process with its id can take the
@@ -92,7 +92,7 @@ func (r *Refused) Error() string {
 
 func (r *Refused) Unwrap() error { return r.Err }
 
-// Supported tells whether this kernel takes advice for other processes: the error is
+// Supported reports whether this kernel takes advice for other processes: the error is
 // [ErrUnsupported] where it does not.
 func Supported() error {
 	err := try(Cold)
@@ -102,7 +102,7 @@ func Supported() error {
 	return err
 }
 
-// Takes tells whether this kernel takes an advice for other processes: WillNeed since Linux 5.15, the
+// Takes reports whether this kernel takes an advice for other processes: WillNeed since Linux 5.15, the
 // others since 5.10. The error is that of [Supported].
 func Takes(a Advice) (bool, error) {
 	if err := Supported(); err != nil {
@@ -176,7 +176,7 @@ func give(p Process, advice Advice, ranges []Range, passed []Passed) ([]Passed, 
 	for len(ranges) > 0 {
 		done, err := madvise(p, advice, remote(room, ranges))
 		// The kernel goes from range to range and stops at the first that it cannot do all
-		// of; it then tells how far it got, and the reason only where that is nowhere.
+		// of; it then reports how far it got, and the reason only where that is nowhere.
 		before := len(ranges)
 		for len(ranges) > 0 && done >= ranges[0].Length {
 			done -= ranges[0].Length

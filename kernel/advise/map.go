@@ -10,9 +10,9 @@ import (
 // Map has pages of a process mapped, by reading a byte: what is in memory already is
 // mapped at once, and what is in swap is waited for. pid is the process' id.
 //
-// It tells of how many ranges something was read. Of a range of [Whole] pages or more it
+// It reports how many ranges something was read. Of a range of [Whole] pages or more it
 // reads the first byte alone, for which the kernel maps all of it up to the first page
-// that it cannot: half as dear as page by page, and not told apart. Of shorter ones, each
+// that it cannot: half as dear as page by page, and not reported apart. Of shorter ones, each
 // page counts as a range. What cannot be mapped keeps no others from it.
 //
 // The kernel offers it in no other way: MADV_POPULATE_READ is for a process itself
@@ -105,7 +105,7 @@ func touch(pid int, places []unix.RemoteIovec) (read int, err error) {
 	return read, nil
 }
 
-// lives tells whether a process has not ended.
+// lives reports whether a process has not ended.
 func lives(p Process) error {
 	return p.Control(func(pidfd int) error {
 		poll := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}

@@ -188,7 +188,7 @@ func (c Change) Undo() error {
 	return err
 }
 
-// Made tells whether the file holds what the change makes of it.
+// Made reports whether the file holds what the change makes of it.
 func (c Change) Made() bool {
 	have, err := readFile(filepath.Dir(c.File), filepath.Base(c.File))
 	return err == nil && have == c.New

@@ -106,7 +106,7 @@ func TestUndoLeavesWhatOthersSet(t *testing.T) {
 	}
 	var gone *Gone
 	if err := all[1].Undo(); !errors.As(err, &gone) || gone.File != all[1].File {
-		t.Errorf("undoing the one in a group that is gone: %v, want it told", err)
+		t.Errorf("undoing the one in a group that is gone: %v, want it reported", err)
 	}
 	if err := all.Make(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("making a change in a group that is gone: %v", err)

@@ -45,7 +45,7 @@ func (g Group) MemoryLevels() ([]Level, error) {
 }
 
 // SwapLevels are the same of swap. Version 1 bounds memory and swap together, and that is
-// told: a page that leaves memory for swap changes nothing of it, so that such a limit
+// set: a page that leaves memory for swap changes nothing of it, so that such a limit
 // keeps no page from leaving. There are none where the kernel does not account for swap.
 func (g Group) SwapLevels() ([]Level, error) {
 	return g.levels(map[int]levelFiles{
@@ -104,7 +104,7 @@ func (l *Level) bound(dir string, limits []string) error {
 
 // UnmappedMemory is anonymous memory of the group, and of those below it, that no process
 // maps: pages that are on their way out, that have left and stay as swap cache until
-// memory is wanted, or that were brought back and not touched yet. The kernel tells of
+// memory is wanted, or that were brought back and not touched yet. The kernel reports
 // neither apart: it is what its lists of anonymous pages hold beside those that are
 // mapped, and beside shared memory, which is on them too.
 func (g Group) UnmappedMemory() (int64, error) {

@@ -55,7 +55,7 @@ func (g Group) Thaw(context.Context) error {
 }
 
 // Frozen reports whether the processes of the group are frozen, by whichever version, or are about
-// to be: here, or in a group above. Where it has no place that could tell, they are not.
+// to be: here, or in a group above. Where it has no place that shows it, they are not.
 func (g Group) Frozen() (bool, error) {
 	for _, p := range g.Places {
 		switch {
@@ -138,7 +138,7 @@ func (p Place) freeze(ctx context.Context) error {
 	if err := p.write("freezer.state", "FROZEN"); err != nil {
 		return err
 	}
-	// Version 1 tells nobody of the change: to read the file is what makes it look.
+	// Version 1 informs nobody of the change: to read the file is what makes it look.
 	for wait := 20 * time.Microsecond; ; wait = min(2*wait, longestWait) {
 		state, err := readFile(p.Dir(), "freezer.state")
 		if err != nil || state == "FROZEN" {
@@ -152,7 +152,7 @@ func (p Place) freeze(ctx context.Context) error {
 	}
 }
 
-// longestWait bounds a wait for the kernel's word: it tells of changes in cgroup.events at
+// longestWait bounds a wait for the kernel's word: it reports changes in cgroup.events at
 // most every 10 ms (CGROUP_FILE_NOTIFY_MIN_INTV), and of those between them late.
 const longestWait = 10 * time.Millisecond
 

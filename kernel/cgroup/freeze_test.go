@@ -46,7 +46,7 @@ func TestFreezeAndThaw(t *testing.T) {
 				}
 			}
 			if frozen, err := group.Frozen(); !frozen || err != nil {
-				t.Errorf("frozen, it is told as %v (%v)", frozen, err)
+				t.Errorf("frozen, it is reported as %v (%v)", frozen, err)
 			}
 			used := func() string {
 				b, err := procfs.Host.Process(cmd.Process.Pid).Stat()
@@ -67,7 +67,7 @@ func TestFreezeAndThaw(t *testing.T) {
 				}
 			}
 			if frozen, err := group.Frozen(); frozen || err != nil {
-				t.Errorf("thawed, it is told as %v (%v)", frozen, err)
+				t.Errorf("thawed, it is reported as %v (%v)", frozen, err)
 			}
 			for last := lines.Text(); used() == before; { // the pipe holds what it printed before
 				if !lines.Scan() {
@@ -94,7 +94,7 @@ func readSchedstat(t *testing.T, pid int) string {
 	return used
 }
 
-// What is frozen above, or about to be, counts; what tells nothing does not.
+// What is frozen above, or about to be, counts; what says nothing does not.
 func TestFrozen(t *testing.T) {
 	for _, c := range []struct {
 		version int

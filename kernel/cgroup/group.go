@@ -19,7 +19,7 @@ type Membership struct {
 	Controllers []string // sorted; empty for version 2
 	Name        string   // of a version 1 tree without controllers
 	Path        string   // from the hierarchy's root
-	// Deleted tells that the group's directory is gone, which the kernel marks in version 2. A
+	// Deleted means that the group's directory is gone, which the kernel marks in version 2. A
 	// living group whose name ends in " (deleted)" reads the same.
 	Deleted bool
 }

@@ -100,7 +100,7 @@ func NewLayout(mounts []procfs.Mount) Layout {
 // v1Options are the words in a version 1 mount's options that are no controllers.
 var v1Options = []string{"rw", "ro", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "favordynmods", "none"}
 
-// key tells hierarchies apart, written as /proc/PID/cgroup writes its second field.
+// key distinguishes hierarchies, written as /proc/PID/cgroup writes its second field.
 func (h Hierarchy) key() string {
 	if h.Version == 2 {
 		return ""
@@ -176,7 +176,7 @@ func (l Layout) lacks(onlyCPU bool, controllers []string) string {
 	return ""
 }
 
-// onlyCPU tells that this kernel will never have more than one CPU.
+// onlyCPU means that this kernel will never have more than one CPU.
 func onlyCPU() bool {
 	possible, err := readFile("/sys/devices/system/cpu", "possible")
 	return err == nil && possible == "0"

@@ -113,7 +113,7 @@ func (l Layout) HasBurst() bool {
 		_, err := os.Stat(filepath.Join(h.Mount, "cpu.cfs_burst_us"))
 		return err == nil
 	}
-	// The root of version 2 has no limits; any group below it tells.
+	// The root of version 2 has no limits; any group below it shows.
 	if files, err := filepath.Glob(filepath.Join(h.Mount, "*", "cpu.max.burst")); err == nil && len(files) > 0 {
 		return true
 	}
@@ -125,7 +125,7 @@ func (l Layout) HasBurst() bool {
 	return unix.Uname(&name) == nil && savesBurst(unix.ByteSliceToString(name.Release[:]))
 }
 
-// savesBurst tells it by a kernel's release.
+// savesBurst knows it by a kernel's release.
 func savesBurst(release string) bool { return since(release, 5, 14) }
 
 // since reports whether a kernel's release, "6.1.0-18-amd64", is of that version or later.

@@ -69,7 +69,7 @@ func (g Group) LimitMemory(bytes int64) error {
 	return place.write(name, bound(place.Version, bytes))
 }
 
-// swapless tells whether this kernel has no swap at all, and so no bounds of it.
+// swapless reports whether this kernel has no swap at all, and so no bounds of it.
 func swapless() bool {
 	_, err := os.Stat("/proc/swaps")
 	return errors.Is(err, fs.ErrNotExist)
@@ -162,17 +162,17 @@ func (g Group) ReclaimMemory(bytes, limit int64) error {
 	return errors.Join(lowering, g.LimitMemory(limit))
 }
 
-// CanReclaim tells whether a group of this layout can be reclaimed from.
+// CanReclaim reports whether a group of this layout can be reclaimed from.
 func (l Layout) CanReclaim() error {
 	return l.offers("memory.reclaim", "memory.reclaim", "Linux 5.19 or newer")
 }
 
-// CanProtect tells whether a group's memory can be kept while others' leaves.
+// CanProtect reports whether a group's memory can be kept while others' leaves.
 func (l Layout) CanProtect() error {
 	return l.offers("memory.swappiness", "memory.low", "Linux 4.5 or newer")
 }
 
-// CanBoundSwap tells whether a group can be held to an amount of swap.
+// CanBoundSwap reports whether a group can be held to an amount of swap.
 func (l Layout) CanBoundSwap() error {
 	return l.offers("memory.memsw.limit_in_bytes", "memory.swap.max", "a kernel with CONFIG_SWAP, without swapaccount=0")
 }
@@ -224,7 +224,7 @@ type MemoryAccounts struct {
 	// Zswap is what of zswap's pool is charged to the group, and so part of Usage; on
 	// version 1 it is charged to nobody.
 	Zswap int64
-	// Absent are those of the figures that this kernel does not tell: "swapped".
+	// Absent are those of the figures that this kernel does not report: "swapped".
 	Absent map[string]string
 }
 
@@ -262,7 +262,7 @@ func (g Group) MemoryAccounts() (MemoryAccounts, error) {
 	case slots > 0:
 		// A page that was read back keeps its slot until that is wanted, and is in memory
 		// too. Those on their way out, or read ahead and not used yet, go with them: the
-		// kernel does not tell them apart. It tells of the cache at another moment than of
+		// kernel does not distinguish them. It reports the cache at another moment than of
 		// the slots, hence the bound.
 		a.Swapped = max(0, slots-take("swapcached", "swapped"))
 		if a.Absent["swapped"] != "" {

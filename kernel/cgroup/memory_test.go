@@ -164,7 +164,7 @@ func TestSwapCacheIsNotSwap(t *testing.T) {
 		{"part of it is back", "20", without + "\nswapcached 8", 12, false},
 		{"none is", "20", without + "\nswapcached 0", 20, false},
 		{"more is than there was a moment ago", "20", without + "\nswapcached 24", 0, false},
-		{"a kernel that does not tell", "20", without, 0, true},
+		{"a kernel that does not say", "20", without, 0, true},
 		{"such a kernel, with nothing in swap", "0", without, 0, false},
 	} {
 		g := two(t)

@@ -188,7 +188,7 @@ type Use struct {
 	Periods       int64 // of the quota, in which something ran
 	Throttled     int64 // periods in which the quota ran out
 	ThrottledTime time.Duration
-	MemoryPeak    int64 // bytes; 0 where the kernel does not tell
+	MemoryPeak    int64 // bytes; 0 where the kernel does not say
 	OOMKills      int64
 }
 

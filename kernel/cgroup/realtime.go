@@ -85,13 +85,13 @@ func (g Group) GrantRealTime(runtime, period time.Duration) (restore func() erro
 	return grant.restore, nil
 }
 
-// realTimeOnV2 tells whether version 2 lets groups have real-time threads: it
+// realTimeOnV2 reports whether version 2 lets groups have real-time threads: it
 // has no files to grant anything by, so that with group scheduling only the root
 // may have them.
 func (p Place) realTimeOnV2() (func() error, error) {
 	on, err := rtGroupScheduling()
 	if err != nil || !on || p.Path == "/" {
-		// What the kernel's configuration does not tell shows when a thread is
+		// What the kernel's configuration does not say shows when a thread is
 		// given the class.
 		return func() error { return nil }, nil
 	}
@@ -119,7 +119,7 @@ func rtGroupScheduling() (bool, error) {
 	return rtGroupsInForce(string(line), disabled), nil
 }
 
-// kernelConfig opens what the running kernel was built with: as it tells itself
+// kernelConfig opens what the running kernel was built with: as it says itself
 // (CONFIG_IKCONFIG_PROC), or as distributions leave it beside the kernel.
 func kernelConfig() (io.ReadCloser, error) {
 	if file, err := os.Open("/proc/config.gz"); err == nil {
@@ -315,7 +315,7 @@ func (p Place) setBack(before rtLimit) error {
 // programs are only followed in never has the cpu controller.)
 var ours = []string{"tare", "tare.slice"}
 
-// isOurs tells whether a group is one of these or below one. A name that only
+// isOurs reports whether a group is one of these or below one. A name that only
 // begins like theirs is somebody else's.
 func (p Place) isOurs() bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(within(p.Root, p.Path), "/"), "/")

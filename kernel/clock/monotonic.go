@@ -9,7 +9,7 @@ import (
 
 // Monotonic reads CLOCK_MONOTONIC, by which the kernel stamps what its
 // tracepoints and samples report. Package time reads the same clock, and does
-// not tell its value.
+// not report its value.
 func Monotonic() time.Duration {
 	var now unix.Timespec
 	// It fails for a clock that does not exist or an address that is not ours.

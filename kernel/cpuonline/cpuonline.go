@@ -1,12 +1,12 @@
 // Package cpuonline takes CPUs of the host off line and brings them back. That reaches
-// every program on the host: whoever calls it has been told to be disruptive.
+// every program on the host: whoever calls it has been permitted to be disruptive.
 //
 // The kernel moves what ran on such a CPU elsewhere
 // (Documentation/core-api/cpu_hotplug.rst) and takes it out of every cpuset. In cgroup
 // version 2 a cpuset has it back once it is on line; in version 1 it has not
 // (Documentation/admin-guide/cgroup-v1/cpusets.rst, 1.5), so that what the cpusets held
 // is part of what is saved here, and is written again. A cpuset that is left with no CPU
-// at all loses its processes to the one above, and no one can tell afterwards which they
+// at all loses its processes to the one above, and no one can know afterwards which they
 // were: where one would be, nothing is taken. So does a thread that was bound to that
 // CPU alone lose its binding for good; those are not looked for.
 package cpuonline
@@ -81,7 +81,7 @@ func (h Host) Removable(cpu int) error {
 	return f.Close()
 }
 
-// Online tells whether a CPU is on line; one without a switch always is.
+// Online reports whether a CPU is on line; one without a switch always is.
 func (h Host) Online(cpu int) (bool, error) {
 	text, err := os.ReadFile(h.file(cpu))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -226,7 +226,7 @@ func putBack(path, saved string, offline []int) error {
 	return os.WriteFile(file, []byte(saved), 0)
 }
 
-// lost tells that a cpuset has what it had but for CPUs that went off line: they go one
+// lost means that a cpuset has what it had but for CPUs that went off line: they go one
 // after the other, and whoever took them may have been stopped on the way.
 func lost(had, has, offline []int) bool {
 	for n := range offline {

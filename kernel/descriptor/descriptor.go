@@ -45,7 +45,7 @@ func Await(fd int, name string) (_ *Awaited, err error) {
 	return a, nil
 }
 
-// Until waits until enough says so, which is asked at once, and whenever the kernel tells
+// Until waits until enough says so, which is asked at once, and whenever the kernel reports
 // that there is something; or until a deadline, which gives os.ErrDeadlineExceeded and is
 // never where it is zero. Close ends it too, with an error.
 func (a *Awaited) Until(deadline time.Time, enough func() bool) error {

@@ -24,7 +24,7 @@ func TestUntil(t *testing.T) {
 	if err := a.Until(time.Unix(1, 0), func() bool { return false }); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("waiting ended by %v", err)
 	}
-	// Who asks looks for what there is: of what came before it began to wait the kernel tells
+	// Who asks looks for what there is: of what came before it began to wait the kernel reports
 	// once, and that may be over.
 	asked, answers := make(chan struct{}, 16), make(chan error, 1)
 	var one [1]byte

@@ -71,7 +71,7 @@ func take(f *os.File) (held bool, err error) {
 	return isAt(f)
 }
 
-// isAt tells whether an open file is the one that its name leads to.
+// isAt reports whether an open file is the one that its name leads to.
 func isAt(f *os.File) (bool, error) {
 	opened, err := f.Stat()
 	if err != nil {
@@ -111,7 +111,7 @@ func LockRange(f *os.File, r Range, writing bool) error {
 	return nil
 }
 
-// WriteLocked tells whether somebody else, or another open file of this process, holds a
+// WriteLocked reports whether somebody else, or another open file of this process, holds a
 // range's lock for writing. Only who may write the file can.
 func WriteLocked(path string, r Range) (bool, error) {
 	f, err := os.Open(path)

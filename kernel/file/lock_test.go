@@ -159,7 +159,7 @@ func TestLockIsClosedToOthers(t *testing.T) {
 	}
 }
 
-// A range that is locked for writing is told from one that is locked for reading.
+// A range that is locked for writing is distinguished from one that is locked for reading.
 func TestWriteLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

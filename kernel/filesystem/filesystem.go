@@ -1,4 +1,4 @@
-// Package filesystem tells the file systems of this host apart: which one a path
+// Package filesystem distinguishes the file systems of this host: which one a path
 // is on, how much it has left, and how much was written to any and is not yet on a
 // disk; and it brings one to its disk.
 //
@@ -29,7 +29,7 @@ type FileSystem struct {
 	Device string
 	// Free is how many bytes it has left for who is not root.
 	Free int64
-	// Memory tells that its files lie in memory.
+	// Memory means that its files lie in memory.
 	Memory bool
 }
 
@@ -74,10 +74,10 @@ func existing(path string) (string, error) {
 }
 
 // Sync brings everything that was written to the file system of a path to its disk,
-// by whomever, and waits for it. An error that a disk gave earlier, to nobody, is told
+// by whomever, and waits for it. An error that a disk gave earlier, to nobody, is reported
 // here, as syncfs(2) has it since Linux 5.8.
 //
-// The kernel cannot be told to give up: where ctx ends first Sync does, and the
+// The kernel cannot be made to give up: where ctx ends first Sync does, and the
 // kernel goes on.
 func Sync(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {

@@ -51,7 +51,7 @@ func ParseCPUInfo(r io.Reader) CPUInfo {
 	return c
 }
 
-// makers tells hypervisors by what they write in the DMI tables.
+// makers recognises hypervisors by what they write in the DMI tables.
 var makers = []struct{ word, hypervisor string }{
 	{"kvm", "kvm"},
 	{"qemu", "qemu"},
@@ -68,7 +68,7 @@ var makers = []struct{ word, hypervisor string }{
 	{"bhyve", "bhyve"},
 }
 
-// hypervisor tells what a virtual machine runs on, from several hints: no
+// hypervisor gives what a virtual machine runs on, from several hints: no
 // single one is always there.
 func (t tree) hypervisor(cpu CPUInfo) string {
 	if strings.Contains(cpu.Vendor, "User Mode Linux") {

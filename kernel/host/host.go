@@ -1,4 +1,4 @@
-// Package host tells what is known of a machine that may explain a
+// Package host describes what is known of a machine that may explain a
 // measurement: the facts of its fingerprint, how noisy it is, and what tare is
 // able to do on it, with what mends each lack.
 //
@@ -30,7 +30,7 @@ import (
 )
 
 // Facts are what is fixed about a machine, or was while it was measured. A
-// text that the machine does not tell is "unknown"; what it has not is "none".
+// text that the machine does not say is "unknown"; what it has not is "none".
 type Facts struct {
 	Hostname    string
 	Kernel      string // release: "6.1.0-18-amd64"
@@ -49,7 +49,7 @@ type Facts struct {
 	Generations string // multi-generational lists of pages: "0x0007"; empty where the kernel has none
 	KSM         string // "on", "off", "off, unmerged"
 	PSI         bool
-	Virtual     string            // hypervisor: "kvm", "xen", ...; "unknown" of a kind not told; "none"
+	Virtual     string            // hypervisor: "kvm", "xen", ...; "unknown" of an unknown kind; "none"
 	LSM         string            // "lockdown,capability,apparmor"
 	Mitigations map[string]string // by vulnerability, in the kernel's words
 	CommandLine string            // those boot parameters that bear on a measurement

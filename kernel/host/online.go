@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CPUs is how many CPUs are on line; 0 where the machine does not tell.
+// CPUs is how many CPUs are on line; 0 where the machine does not say.
 func (t Topology) CPUs() int { return countCPUs(t.Online) }
 
 // countCPUs counts a list in the kernel's format: "0-3,8".

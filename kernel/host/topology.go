@@ -11,7 +11,7 @@ import (
 type Topology struct {
 	Online string
 	// Siblings are the CPUs of a CPU's core, itself among them, by its number. A
-	// machine that does not tell has none.
+	// machine that does not say has none.
 	Siblings map[int]string
 }
 

@@ -30,6 +30,6 @@ func TestReadTopology(t *testing.T) {
 		t.Error(diff)
 	}
 	if none := ReadTopology(t.TempDir()); none.Online != "" || len(none.Siblings) != 0 {
-		t.Errorf("a machine that tells nothing has %+v", none)
+		t.Errorf("a machine that says nothing has %+v", none)
 	}
 }

@@ -1,4 +1,4 @@
-// Package kallsyms tells the names of the kernel's functions: it reads
+// Package kallsyms gives the names of the kernel's functions: it reads
 // /proc/kallsyms and finds the function that an address lies in.
 //
 // It knows functions only, no data, and no line numbers. The names are the
@@ -42,7 +42,7 @@ type Symbol struct {
 // Table is all functions, for lookup by address. It does not change once read.
 type Table struct {
 	symbols   []Symbol // sorted by address, one an address
-	text, end uint64   // the kernel's own text, from _stext to _etext; 0 where not told
+	text, end uint64   // the kernel's own text, from _stext to _etext; 0 where unknown
 }
 
 // Load reads the running kernel's table.
@@ -115,7 +115,7 @@ func parseLine(line string) (address uint64, kind, name, module string, err erro
 	return address, fields[1], fields[2], module, nil
 }
 
-// marker tells symbols that are places and not functions: bounds of sections,
+// marker recognises symbols that are places and not functions: bounds of sections,
 // the padding before functions (__pfx_, __cfi_), arm64's mapping symbols.
 func marker(name string) bool {
 	switch name {

@@ -19,15 +19,15 @@ func interrupted(ctx context.Context, call func() error) error {
 		return call()
 	}
 	thread, result := make(chan int), make(chan error, 1)
-	told := make(chan struct{})
+	finished := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		thread <- unix.Gettid()
 		result <- call()
-		<-told // or a signal might reach who has the thread next
+		<-finished // or a signal might reach who has the thread next
 	}()
-	defer close(told)
+	defer close(finished)
 	id := <-thread
 	select {
 	case err := <-result:

@@ -1,4 +1,4 @@
-// Package knob reads and writes single files by which the kernel is told how to treat
+// Package knob reads and writes single files by which the kernel is set how to treat
 // something, such as the limit of a control group, and knows again whether the directory
 // that a file is in is still the one that it was.
 //
@@ -68,7 +68,7 @@ func (k *Knob) name() string { return filepath.Base(k.file) }
 // File is the path by which it was opened.
 func (k *Knob) File() string { return k.file }
 
-// Identity is the number of its directory, which tells a control group from another
+// Identity is the number of its directory, which distinguishes a control group from another
 // that is made under its name later.
 func (k *Knob) Identity() uint64 { return k.identity }
 
@@ -94,7 +94,7 @@ func (k *Knob) Read() (string, error) {
 }
 
 // Write writes a text to it by one system call, and returns when the kernel has done
-// what that asks for. Where ctx ends before, the kernel is told to leave off, again and
+// what that asks for. Where ctx ends before, the kernel is interrupted, again and
 // again until it does; the error then wraps that of ctx, unless it was done all the same.
 // A thread that the kernel lets wait for a device hears nothing of it before the device
 // has answered.
@@ -149,6 +149,6 @@ func open(at int, path string, flags int) (int, error) {
 	}
 }
 
-// signalAgain is how long a thread that is to leave off is given before it is told again:
+// signalAgain is how long a thread that is to leave off is given before it gets another:
 // a signal that comes before its system call is lost on it.
 const signalAgain = time.Millisecond

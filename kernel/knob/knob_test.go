@@ -78,7 +78,7 @@ func TestADirectoryMadeAgainIsAnother(t *testing.T) {
 	}
 }
 
-// A call that would block for ever is told to leave off.
+// A call that would block for ever can be interrupted.
 func TestInterrupted(t *testing.T) {
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
@@ -114,7 +114,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A write is told with inotify, and where all of the user's instances are taken.
+// A write is reported with inotify, and where all of the user's instances are taken.
 func TestWatch(t *testing.T) {
 	t.Run("inotify", watch)
 	inotifyInit = func(int) (int, error) { return -1, unix.EMFILE }
@@ -152,13 +152,13 @@ func watch(t *testing.T) {
 			select {
 			case text := <-writes:
 				if text == "3" {
-					t.Error("it is told after its end")
+					t.Error("it is reported after its end")
 				}
 			default:
 			}
 			return
 		case <-time.After(time.Minute):
-			t.Fatal("a write was not told within a minute")
+			t.Fatal("a write was not reported within a minute")
 		}
 	}
 }

@@ -18,7 +18,7 @@ var inotifyInit = unix.InotifyInit1
 
 // Watch calls changed soon after each write that anyone makes to the knob, this program
 // too, until stop is called; not after changes that are the kernel's own. Writes that
-// follow one another quickly may be told as one. See inotify(7).
+// follow one another quickly may be reported as one. See inotify(7).
 //
 // Where the user's inotify instances or watches are used up, the knob is read every
 // millisecond instead, and changed is called when it holds another text.
@@ -58,7 +58,7 @@ func (k *Knob) Watch(changed func()) (stop func(), err error) {
 	}, nil
 }
 
-// usedUp tells that a bound on inotify is reached: max_user_instances (EMFILE), max_user_watches (ENOSPC).
+// usedUp means that a bound on inotify is reached: max_user_instances (EMFILE), max_user_watches (ENOSPC).
 func usedUp(err error) bool {
 	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOSPC)
 }

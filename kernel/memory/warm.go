@@ -32,7 +32,7 @@ func rate(bytes int64, in time.Duration) float64 {
 const warmStep = 64 << 20
 
 // Warm touches so many bytes of anonymous memory, whole pages, and frees them; and
-// does so again, to tell how cold they were. They are all mapped at a time, so that no
+// does so again, to see how cold they were. They are all mapped at a time, so that no
 // page is met twice, and lie among the host's free ones afterwards, those which are
 // given out first. room, where not nil, is asked before each step of 64 MiB whether
 // the host has room for it: where not, fewer are touched. The error is the context's

@@ -118,7 +118,7 @@ func (u *Unmet) Error() string {
 }
 
 // Order gives the wanted modules and all that they need, each after what it needs. all
-// are those that there are, by name. The error is an [*Unmet], or tells of a circle.
+// are those that there are, by name. The error is an [*Unmet], or names a circle.
 func Order(all map[string]Info, wanted []string) ([]string, error) {
 	o := order{all: all, state: map[string]int{}}
 	for _, name := range wanted {

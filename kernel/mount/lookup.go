@@ -33,7 +33,7 @@ func IDUnder(root, path string) (int, error) {
 	return int(st.Mnt_id), nil
 }
 
-// Served tells whether a type of file system, as mountinfo has it, is one whose files a
+// Served reports whether a type of file system, as mountinfo has it, is one whose files a
 // program serves (FUSE): it may take for ever to answer, to whoever asks.
 func Served(fsType string) bool {
 	return fsType == "fuse" || fsType == "fuseblk" || strings.HasPrefix(fsType, "fuse.")

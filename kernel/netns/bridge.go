@@ -83,11 +83,11 @@ func Exists(name string) (bool, error) {
 
 // bridgeMark is the alias (IFLA_IFALIAS) of every bridge that [MakeBridge]
 // makes. A bridge is shared and outlives who made it, so nobody who finds it
-// knows its hardware address: by the mark it is told from somebody else's
+// knows its hardware address: by the mark it is distinguished from somebody else's
 // device of the same name.
 const bridgeMark = "tare"
 
-// ErrForeign is wrapped by the error that tells of a device which has the name
+// ErrForeign is wrapped by the error that a device has the name
 // of a bridge of ours and is not one. It is never touched.
 var ErrForeign = errors.New("it was not made by tare and is left alone")
 

@@ -1,8 +1,8 @@
-// Package nvidia tells which of NVIDIA's devices a host has, and whether a CUDA program
+// Package nvidia gives which of NVIDIA's devices a host has, and whether a CUDA program
 // could use them, by files alone: what the driver says of itself in /proc, the device
 // nodes, the driver's libraries. It starts nothing, loads no library and asks no device.
 //
-// What only the driver's library tells (compute modes, memory, names of parts of a device) is asked by
+// What only the driver's library knows (compute modes, memory, names of parts of a device) is asked by
 // probe/gpu. Host's zero value is this host; a recorded tree can be read as well, in which a
 // device node is a text: "c 195 0 0666 0 0", its type, major, minor, mode, owner and group.
 //
@@ -51,7 +51,7 @@ type Inventory struct {
 	Control []Node
 	// Libraries are the driver's that a CUDA program loads, of one version.
 	Libraries []Library
-	// LibraryVersion is that of libcuda; empty where there is none, or its name does not tell.
+	// LibraryVersion is that of libcuda; empty where there is none, or its name does not say.
 	LibraryVersion string
 	// Firmware are the files that the driver loads into the devices' processors (GSP).
 	Firmware []string
@@ -71,7 +71,7 @@ type GPU struct {
 	Bus      string // "0000:0a:00.0"
 	Minor    int    // of its node: 0 is /dev/nvidia0
 	Model    string // "NVIDIA H200"
-	UUID     string // "GPU-..."; empty where the driver does not tell it
+	UUID     string // "GPU-..."; empty where the driver does not say it
 	Firmware string // of its GSP: "550.54.15", "N/A"
 	Excluded bool   // by the driver's options
 	// Node is its device node; its Path is empty where that is missing.
@@ -662,7 +662,7 @@ func (h Host) unbound(v *Inventory) error {
 	return nil
 }
 
-// Unfit tells the first cause for which no CUDA program can run; nil where nothing
+// Unfit gives the first cause for which no CUDA program can run; nil where nothing
 // speaks against it. The error is an *[Unfit].
 func (v *Inventory) Unfit() error {
 	if v.WSL {
@@ -724,7 +724,7 @@ func (v *Inventory) nodeless() error {
 	return nil
 }
 
-// Permitted tells whether this process may open the control nodes; the error is an
+// Permitted reports whether this process may open the control nodes; the error is an
 // *[Unfit] where it may not, which a node's mode or the device rules of a control group
 // are the cause of. A device itself is not opened, which would start it.
 func (h Host) Permitted(v *Inventory) error {
@@ -754,7 +754,7 @@ func (h Host) Permitted(v *Inventory) error {
 // device open the driver keeps it initialized; where nobody else does (no
 // nvidia-persistenced, persistence mode off) each program that begins alone would wait for
 // that, for a second or more. A device that cannot be opened is passed over: who uses it
-// is told why.
+// learns why.
 func (h Host) Hold(v *Inventory) (release func() error) {
 	var held []*os.File
 	for _, g := range v.GPUs {

@@ -184,7 +184,7 @@ func TestReadDivided(t *testing.T) {
 	}
 }
 
-// Each cause is told apart, in one line that ends in something to do.
+// Each cause is distinguished, in one line that ends in something to do.
 func TestUnfit(t *testing.T) {
 	lib := "usr/lib/" + multiarch + "-linux-gnu"
 	pci := map[string]string{"sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n", "sys/bus/pci/devices/0000:01:00.0/class": "0x030000\n"}

@@ -1,5 +1,5 @@
 // Package pagecache empties the host's page cache, which reaches beyond every
-// container: whoever calls it has been told to be disruptive.
+// container: whoever calls it has been permitted to be disruptive.
 package pagecache
 
 import (

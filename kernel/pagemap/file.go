@@ -17,9 +17,9 @@ import (
 type File struct {
 	file *os.File
 	fd   uintptr
-	// waits tells that a read may wait for the lock of a process' memory, as one of pagemap
+	// waits means that a read may wait for the lock of a process' memory, as one of pagemap
 	// does, for as long as a fork of it takes, or a device that its fault waits for. Of such a
-	// call the scheduler of Go's goroutines is told: one that it knows nothing of holds up
+	// call Go's scheduler knows of: one that it knows nothing of holds up
 	// whatever else runs, the collector of garbage first of all.
 	waits bool
 }
@@ -40,7 +40,7 @@ func (f *File) Name() string { return f.file.Name() }
 func (f *File) Close() error { return f.file.Close() }
 
 // brief is how many bytes the kernel fills in a time, some 10 us, for which the
-// scheduler need not be told where nothing is waited for.
+// scheduler need not know where nothing is waited for.
 const brief = 100 * wordSize
 
 // ReadAt reads as [io.ReaderAt] has it.

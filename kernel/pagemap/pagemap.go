@@ -1,4 +1,4 @@
-// Package pagemap reads what the kernel tells of pages: which frame each
+// Package pagemap reads what the kernel reports of pages: which frame each
 // virtual page of a process has (/proc/PID/pagemap), and for each frame its
 // flags (/proc/kpageflags) and how often it is mapped (/proc/kpagecount).
 //
@@ -44,11 +44,11 @@ const (
 	highestSwapType       = 31
 )
 
-// Present tells whether the page has a frame that is mapped, be it without the
+// Present reports whether the page has a frame that is mapped, be it without the
 // right to touch it.
 func (e Entry) Present() bool { return e&present != 0 }
 
-// Swapped tells whether the page table has something other than a frame: a
+// Swapped reports whether the page table has something other than a frame: a
 // place in swap, or one of the kernel's own marks in the same form (see
 // [Entry.SwapType]).
 func (e Entry) Swapped() bool { return e&swapped != 0 }
@@ -63,13 +63,13 @@ func (e Entry) SwapType() int { return int(e & swapTypeMask) }
 // SwapOffset is the place in the swap device, in pages.
 func (e Entry) SwapOffset() uint64 { return uint64(e & frameMask >> swapTypeBits) }
 
-// FileOrShared tells whether the frame is a file's, or of shared memory.
+// FileOrShared reports whether the frame is a file's, or of shared memory.
 func (e Entry) FileOrShared() bool { return e&fileOrShared != 0 }
 
-// Exclusive tells whether the frame is mapped nowhere else (Linux 4.2).
+// Exclusive reports whether the frame is mapped nowhere else (Linux 4.2).
 func (e Entry) Exclusive() bool { return e&exclusive != 0 }
 
-// Guard tells whether the page is a guard that MADV_GUARD_INSTALL placed (Linux 6.15).
+// Guard reports whether the page is a guard that MADV_GUARD_INSTALL placed (Linux 6.15).
 func (e Entry) Guard() bool { return e&guard != 0 }
 
 // Types of swap that are none, from include/linux/swap.h of the kernel. How
@@ -84,7 +84,7 @@ const (
 	MarkerType = highestSwapType
 )
 
-// Words reads as many words as to holds, from that of index on, and tells how
+// Words reads as many words as to holds, from that of index on, and returns how
 // many there were: fewer at the end.
 func Words(r io.ReaderAt, index uint64, to []uint64) (int, error) {
 	if len(to) == 0 || index > math.MaxInt64/wordSize-uint64(len(to)) {
@@ -129,7 +129,7 @@ func Own(address uint64) (Entry, error) {
 	return e, nil
 }
 
-// MaxFrame tells how many words a file of frames has: the number above the
+// MaxFrame gives how many words a file of frames has: the number above the
 // highest frame. It has no size, so it is tried where it ends.
 func MaxFrame(kpageflags io.ReaderAt) (uint64, error) {
 	// Physical addresses have 52 bits.

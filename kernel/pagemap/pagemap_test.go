@@ -67,7 +67,7 @@ func TestWords(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	if _, err := Words(failing{broken}, 0, make([]uint64, 1)); !errors.Is(err, broken) {
-		t.Errorf("the reader's error is told as %v", err)
+		t.Errorf("the reader's error is reported as %v", err)
 	}
 }
 
@@ -78,7 +78,7 @@ func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
 func TestMaxFrame(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 1000} {
 		if got, err := MaxFrame(file(make([]uint64, n)...)); got != uint64(n) || err != nil {
-			t.Errorf("of %d frames %d are told (%v)", n, got, err)
+			t.Errorf("of %d frames %d are reported (%v)", n, got, err)
 		}
 	}
 	if n, err := MaxFrame(file()); err == nil {
@@ -105,7 +105,7 @@ func FuzzWords(f *testing.F) {
 	})
 }
 
-// What the kernel tells of pages of our own.
+// What the kernel reports of pages of our own.
 func TestOwnPages(t *testing.T) {
 	zero, err := ZeroFrame()
 	if errors.Is(err, ErrHidden) {

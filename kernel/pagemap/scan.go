@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Category is what a page is, as PAGEMAP_SCAN tells it.
+// Category is what a page is, as PAGEMAP_SCAN reports it.
 type Category uint64
 
 // The categories, by the names of include/uapi/linux/fs.h without their PAGE_IS_.
@@ -34,7 +34,7 @@ var ErrCannotScan = errors.New("the kernel does not scan page maps (Linux 6.7 do
 type scanArgument struct {
 	size, flags, start, end, walkEnd uint64
 	regions, room, most              uint64
-	inverted, all, any, told         uint64
+	inverted, all, any, returned     uint64
 }
 
 // Scan finds the ranges between two addresses whose pages are of any of the
@@ -59,7 +59,7 @@ func Scan(
 	a := scanArgument{
 		start: start, end: end, room: uint64(len(to)), most: most,
 		regions: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(to)))),
-		any:     uint64(any), told: uint64(any),
+		any:     uint64(any), returned: uint64(any),
 	}
 	a.size = uint64(unsafe.Sizeof(a))
 	const scan = 3<<30 | 96<<16 | 'f'<<8 | 16 // _IOWR('f', 16, struct pm_scan_arg)

@@ -1,6 +1,6 @@
 // Package perfevent samples what the whole machine does: it opens one software
 // clock event a CPU by perf_event_open(2), with the kernel's call chains, and
-// with the records that tell which process had which file mapped where.
+// with the records that say which process had which file mapped where.
 //
 // Beside that it counts an event in a control group ([Counter]).
 //
@@ -32,7 +32,7 @@ type Sampling struct {
 	// kernel.perf_event_max_sample_rate.
 	Hertz int
 	// RingBytes is the size of one CPU's ring, rounded up to a power of two
-	// of pages; 2 MiB unless told: two seconds of the longest call chains at
+	// of pages; 2 MiB by default: two seconds of the longest call chains at
 	// 1000 Hz, for a reader that waits its turn on a loaded machine. Where the
 	// user may not lock so much memory the rings are made smaller.
 	RingBytes int
@@ -278,7 +278,7 @@ func (s *Sampler) control(request uint, verb string) error {
 }
 
 // Wait blocks until a ring is half full, [Sampler.Wake] is called, or the time
-// is over; a negative time is never over. It tells whether it was woken by Wake.
+// is over; a negative time is never over. It reports whether it was woken by Wake.
 func (s *Sampler) Wait(atMost time.Duration) (woken bool, err error) {
 	limit := -1
 	if atMost >= 0 {
@@ -329,7 +329,7 @@ func (s *Sampler) Drain(into []byte) []byte {
 
 // Lost is how many records the kernel had no room for, by its own count; known
 // is false where the kernel does not count (before 6.0): the [Lost] records then
-// tell all but those after the last one that found room.
+// report all but those after the last one that found room.
 func (s *Sampler) Lost() (n uint64, known bool) {
 	if !s.lost {
 		return 0, false

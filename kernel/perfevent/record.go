@@ -6,7 +6,7 @@ import "time"
 type Record interface{ id() *ID }
 
 // ID is what every record has: whose it is, when and where it was written. A
-// field that the kernel did not tell is 0.
+// field that the kernel did not report is 0.
 type ID struct {
 	PID, TID int           // PID is the thread group; 0 is the idle task
 	Time     time.Duration // of CLOCK_MONOTONIC
@@ -27,7 +27,7 @@ type Sample struct {
 	// is where that side was, the others are return addresses. Kernel is empty
 	// where the CPU ran user code; User for kernel threads.
 	Kernel, User []uint64
-	Cgroup       uint64 // in the hierarchy of perf_event; 0 where not told
+	Cgroup       uint64 // in the hierarchy of perf_event; 0 where unknown
 }
 
 // Mapping is a file mapped to be executed.

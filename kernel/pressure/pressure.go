@@ -1,11 +1,11 @@
 // Package pressure reads how long tasks stood still for want of memory, CPU time or
-// I/O (PSI), of the whole host or of one control group, and tells the moment at which
+// I/O (PSI), of the whole host or of one control group, and reports the moment at which
 // they do so for longer than a bound.
 //
 // It does not say who is to blame: a group's tasks may wait for what another one took.
 //
 // Groups have it in the hierarchy of version 2 alone, with or without the controller of
-// the resource: on a hybrid host a group's place in the version 2 tree tells of tasks
+// the resource: on a hybrid host a group's place in the version 2 tree says of tasks
 // whose limits are in a tree of version 1.
 //
 // Source: Documentation/accounting/psi.rst, kernel/sched/psi.c; memory.pressure and
@@ -40,7 +40,7 @@ const (
 	IO     Resource = "io"
 )
 
-// Source is where the pressure of one resource is told: the host's, or a group's.
+// Source is where the pressure of one resource is reported: the host's, or a group's.
 type Source struct {
 	root     string // of the tree with proc
 	group    string // its directory in the version 2 hierarchy; empty is the host
@@ -54,7 +54,7 @@ func Host(r Resource) Source { return Source{root: "/", resource: r} }
 // hierarchy of version 2.
 func Group(dir string, r Resource) Source { return Source{root: "/", group: dir, resource: r} }
 
-// File is the file that tells it.
+// File is the file that has it.
 func (s Source) File() string {
 	if s.group == "" {
 		return filepath.Join(s.proc(), string(s.resource))
@@ -107,7 +107,7 @@ func (s Source) absent(err error) error {
 type Stall struct {
 	Some Line `json:"some"` // at least one of them did
 	// Full is the time in which all of them did that were not idle, so that nothing was
-	// done. For the CPU the host has none, and 0 is told.
+	// done. For the CPU the host has none, and 0 is reported.
 	Full Line `json:"full"`
 }
 
@@ -140,7 +140,7 @@ func (s Source) Read() (Stall, error) {
 // Linux 5.13, one for full. Lines and figures that it does not know are passed over.
 func Parse(r io.Reader) (Stall, error) {
 	var s Stall
-	told := false
+	known := false
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		kind, rest, _ := strings.Cut(lines.Text(), " ")
@@ -153,12 +153,12 @@ func Parse(r io.Reader) (Stall, error) {
 			return Stall{}, fmt.Errorf("%q: %w", lines.Text(), err)
 		}
 		*to = line
-		told = told || kind == "some"
+		known = known || kind == "some"
 	}
 	if err := lines.Err(); err != nil {
 		return Stall{}, err
 	}
-	if !told {
+	if !known {
 		return Stall{}, errors.New("no line begins with some")
 	}
 	return s, nil

@@ -95,7 +95,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%q is %+v", text, s)
 		}
 	}
-	// A later kernel may tell more.
+	// A later kernel may report more.
 	if _, err := Parse(strings.NewReader(strings.ReplaceAll(memory, "total", "avg900=0.00 total") + "irq avg10=x\n")); err != nil {
 		t.Errorf("with more in it: %v", err)
 	}

@@ -94,7 +94,7 @@ func (s Source) rejected(t Threshold, err error) error {
 
 // watch waits for the kernel until it is woken or the source is gone.
 //
-// The runtime's own poller does not wait for POLLPRI, by which triggers tell.
+// The runtime's own poller does not wait for POLLPRI, by which triggers report.
 func (s Source) watch(fd, wake int, events chan Event) {
 	for {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}, {Fd: int32(wake), Events: unix.POLLIN}}
@@ -118,7 +118,7 @@ func (s Source) watch(fd, wake int, events chan Event) {
 	}
 }
 
-// last tells why there is no more, in the place of an event that nobody has taken.
+// last says why there is no more, in the place of an event that nobody has taken.
 func last(events chan Event, err error) {
 	select {
 	case <-events:

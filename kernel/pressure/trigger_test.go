@@ -56,7 +56,7 @@ func readAgain(file string) error {
 const anyWindow = 2 * time.Second
 
 // group makes a control group with a limit of memory, and gives its places to join by
-// and the one that tells its pressure.
+// and the one that has its pressure.
 func group(t *testing.T, limit int) (places []string, dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -167,7 +167,7 @@ func TestTriggerOfAGroup(t *testing.T) {
 	if _, err := in.Write([]byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // it goes on to tell
+	for range 2 { // it goes on to report
 		if e, ok := next(t, events); !ok || e.Err != nil || e.At.Before(began) {
 			t.Fatalf("%+v, %v", e, ok)
 		}

@@ -100,7 +100,7 @@ func staysOrdinary(now *unix.SchedAttr) bool {
 // have the host to itself.
 var errUnbounded = errors.New("the kernel keeps no CPU time from real-time programs (sched_rt_runtime_us is -1)")
 
-// realTimeBounded tells whether the kernel does. Since Linux 6.8 ordinary programs have
+// realTimeBounded reports whether the kernel does. Since Linux 6.8 ordinary programs have
 // a server of their own for that, but the file is what its owner says of it.
 func realTimeBounded() error {
 	const file = "/proc/sys/kernel/sched_rt_runtime_us"

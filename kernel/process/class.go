@@ -38,7 +38,7 @@ type Class struct {
 	Priority int
 }
 
-// RealTime tells whether threads of this class go before all ordinary ones.
+// RealTime reports whether threads of this class go before all ordinary ones.
 func (c Class) RealTime() bool { return c.Policy == FIFO || c.Policy == RR }
 
 // String writes the class as "fifo 1", "batch".
@@ -169,7 +169,7 @@ func (c *classChange) set() error {
 	return nil
 }
 
-// setOne gives one thread the class. listed tells that it was there before any
+// setOne gives one thread the class. listed means that it was there before any
 // thread was given it.
 func (c *classChange) setOne(t threadOf, listed bool) error {
 	attr, err := attributes(t.id)
@@ -204,7 +204,7 @@ func (c *classChange) setOne(t threadOf, listed bool) error {
 	return nil
 }
 
-// has tells whether a thread has the class.
+// has reports whether a thread has the class.
 func (c *classChange) has(attr *unix.SchedAttr) bool {
 	return attr.Policy == policies[c.class.Policy] && attr.Priority == uint32(c.class.Priority)
 }

@@ -15,7 +15,7 @@ func TestCPU(t *testing.T) {
 			}
 			got, err := CPU()
 			if err == nil && got != want {
-				t.Errorf("kept to CPU %d, and told to be on %d", want, got)
+				t.Errorf("kept to CPU %d, and reported to be on %d", want, got)
 			}
 			return err
 		})

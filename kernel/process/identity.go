@@ -78,7 +78,7 @@ func (id Identity) Open() (*Handle, error) {
 		return nil, os.NewSyscallError("pidfd_open", err)
 	}
 	h := &Handle{id, os.NewFile(uintptr(fd), "pidfd")}
-	// Only now that the handle pins it can it be told whose it is.
+	// Only now that the handle pins it can it be known whose it is.
 	now, err := Identify(id.PID)
 	if err != nil || now != id {
 		_ = h.Close()

@@ -16,7 +16,7 @@ func TestWaited(t *testing.T) {
 		t.Skip(err)
 	}
 	const long = 200 * time.Millisecond
-	// Threads that have ended are not told of: both stay until it was asked.
+	// Threads that have ended are not reported: both stay until it was asked.
 	asked := make(chan struct{})
 	var ran, ended sync.WaitGroup
 	before, err := Waited()

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// ASLR tells whether the kernel draws the addresses of the process' memory: "on",
+// ASLR reports whether the kernel draws the addresses of the process' memory: "on",
 // "off", by the process' personality and by the host's sysctl
 // kernel.randomize_va_space; empty where they may not be read. (At 1 the sysctl
 // leaves out the heap alone, which counts as on.)
@@ -24,7 +24,7 @@ func (p Process) ASLR() string {
 	return wordASLR(parseASLR(flags, host))
 }
 
-// ASLR tells the same of a process of which nothing else was asked, by the host's
+// ASLR gives the same of a process of which nothing else was asked, by the host's
 // sysctl alone.
 func (f FS) ASLR() string {
 	host, err := f.randomize()

@@ -20,7 +20,7 @@ type FileLock struct {
 }
 
 // FileLocks gives the locks that are held on a file. It takes none, and needs no more than
-// that the file may be looked at. Locks of processes in other PID namespaces are not told.
+// that the file may be looked at. Locks of processes in other PID namespaces are not listed.
 func (f FS) FileLocks(path string) ([]FileLock, error) {
 	info, err := os.Stat(path)
 	if err != nil {

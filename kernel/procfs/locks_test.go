@@ -28,7 +28,7 @@ func TestParseFileLocks(t *testing.T) {
 	}
 }
 
-// What is held is told without being taken.
+// What is held is reported without being taken.
 func TestFileLocks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := os.Create(path)

@@ -26,14 +26,14 @@ type Mapping struct {
 	// anonymous memory. "/dev/zero" is anonymous memory that is shared, where
 	// Deleted, "/memfd:NAME" and "/SYSV00000000" are shared memory.
 	Path string
-	// Deleted tells that the file is no longer at Path. [ParseMaps] can only go by the text;
+	// Deleted means that the file is no longer at Path. [ParseMaps] can only go by the text;
 	// [Process.Settle] asks the kernel.
 	Deleted bool
 }
 
 const deleted = " (deleted)"
 
-// Name is the path as the kernel tells it, with the mark of a file that was deleted.
+// Name is the path as the kernel reports it, with the mark of a file that was deleted.
 func (m *Mapping) Name() string {
 	if m.Deleted {
 		return m.Path + deleted
@@ -77,7 +77,7 @@ func ParseMaps(r io.Reader) ([]Mapping, error) {
 			return nil, fmt.Errorf("%q: %w", line, err)
 		}
 		if n := len(maps); n > 0 && m.Start < maps[n-1].End {
-			// One that grew between the two calls that a reading takes is told again, as it
+			// One that grew between the two calls that a reading takes is reported again, as it
 			// is then: a heap, while a program starts.
 			if last := &maps[n-1]; m.Start == last.Start && m.End > last.End {
 				*last = m

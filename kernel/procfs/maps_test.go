@@ -61,7 +61,7 @@ func TestParseMaps(t *testing.T) {
 	}
 }
 
-// A heap that grew between two calls of one reading is told twice: the second counts.
+// A heap that grew between two calls of one reading is reported twice: the second counts.
 func TestMapsOfWhatGrows(t *testing.T) {
 	maps, err := ParseMaps(strings.NewReader("1000-2000 r--p 0 0:0 0\n3000-4000 rw-p 0 0:0 0 [heap]\n3000-6000 rw-p 0 0:0 0 [heap]\n6000-7000 r--p 0 0:0 0\n"))
 	if err != nil {
@@ -80,7 +80,7 @@ func TestMapsOfWhatGrows(t *testing.T) {
 	}
 }
 
-// What this program maps is told as it is.
+// What this program maps is reported as it is.
 func TestMapsOfOurOwn(t *testing.T) {
 	maps, err := Host.Process(os.Getpid()).Maps()
 	if err != nil {

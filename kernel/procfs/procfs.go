@@ -1,4 +1,4 @@
-// Package procfs reads what /proc tells of one process: its state, limits,
+// Package procfs reads what /proc reports of one process: its state, limits,
 // environment, mounts and descriptors.
 //
 // It is not a general reader of /proc (host-wide figures are elsewhere), and it

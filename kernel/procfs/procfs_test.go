@@ -22,7 +22,7 @@ func TestParseStat(t *testing.T) {
 	}
 	kernel, err := ParseStat(strings.NewReader("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 3 0 0"))
 	if err != nil || !kernel.Kernel {
-		t.Errorf("a kernel thread is told as %+v (%v)", kernel, err)
+		t.Errorf("a kernel thread is reported as %+v (%v)", kernel, err)
 	}
 	for _, bad := range []string{"", "1", "1 (x", "x (y) S 1", "1 (y) S 1 2 3"} {
 		if _, err := ParseStat(strings.NewReader(bad)); err == nil {

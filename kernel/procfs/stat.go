@@ -18,7 +18,7 @@ type Stat struct {
 	Comm   string
 	State  byte // 'R', 'S', 'D', 'Z', ...
 	Parent int
-	// Kernel tells a thread of the kernel's own, which has no memory of its own.
+	// Kernel marks a thread of the kernel's own, which has no memory of its own.
 	Kernel bool
 	// StartTicks is the start since boot in clock ticks. With the process id
 	// it names a process for good: an id is used again, a pair is not.

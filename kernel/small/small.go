@@ -1,9 +1,9 @@
-// Package small reads the short files in which the kernel tells of itself: those of proc, sysfs
+// Package small reads the short files in which the kernel reports itself: those of proc, sysfs
 // and control groups.
 //
 // It gives what [os.ReadFile] would, in half of the time: that hands each file to the runtime's
 // poller first (epoll_ctl(2)), which control groups' files let it do, and asks for its size, which
-// they do not tell. Whoever reads some thousand of them a second feels that.
+// they do not say. Whoever reads some thousand of them a second feels that.
 package small
 
 import (

@@ -84,7 +84,7 @@ func (d *Detached) Descriptor() int { return d.fd }
 // Read gives what has come: ErrWait where there is nothing, io.EOF at the end. Other errors
 // are bare numbers of the kernel's.
 //
-// Neither it nor Write tells the Go runtime of its system call. They do not wait, and the
+// Neither it nor Write informs the Go runtime of its system call. They do not wait, and the
 // runtime would take the processor away from a thread that is in the kernel for 20 us.
 func (d *Detached) Read(b []byte) (int, error) {
 	if len(b) == 0 {

@@ -12,7 +12,7 @@ const (
 	ports      = 12000
 )
 
-// DrawPorts gives the first of count successive TCP ports that are all free, as free tells;
+// DrawPorts gives the first of count successive TCP ports that are all free, as free reports;
 // 0 if a hundred draws find none. Two results for one count are count ports apart at least,
 // or the same. draw gives a number from 0 to n-1, such as [math/rand/v2.IntN] does.
 func DrawPorts(count int, draw func(n int) int, free func(port int) bool) int {
@@ -29,7 +29,7 @@ func DrawPorts(count int, draw func(n int) int, free func(port int) bool) int {
 	return 0
 }
 
-// PortFree tells whether nobody on this host listens at a TCP port.
+// PortFree reports whether nobody on this host listens at a TCP port.
 func PortFree(port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
 	if err != nil {

@@ -54,7 +54,7 @@ func TestQueue(t *testing.T) {
 		t.Error(err)
 	}
 	if _, _, err := q.Length(); err == nil {
-		t.Error("closed, it is told on")
+		t.Error("closed, it is still reported")
 	}
 	half, err := h.Queue(Device{253, 1})
 	if err != nil {

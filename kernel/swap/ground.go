@@ -20,7 +20,7 @@ type making int
 const (
 	never    making = iota
 	reserved        // its blocks are reserved, and count as there while nothing was written
-	written         // every block is written: reserved ones count as holes, or cannot be told
+	written         // every block is written: reserved ones count as holes, or cannot be known
 	inPlace         // reserved, once the file is marked as not to be copied on write
 )
 
@@ -31,7 +31,7 @@ type fileSystem struct {
 	why    string // never
 }
 
-// fileSystems are told by their magic number (statfs(2)). Those that are not here are
+// fileSystems are recognised by their magic number (statfs(2)). Those that are not here are
 // tried: the kernel itself refuses what has no swap_activate and no bmap operation
 // (mm/swapfile.c), or a file that has holes by them.
 //
@@ -105,7 +105,7 @@ func (s space) room() int64 { return max(0, s.left-s.reserve) }
 // is little to such a file system, and less where it is most of it.
 func reserveOf(size int64) int64 { return max(min(1<<30, size/8), size/100) }
 
-// Room tells how many bytes a swap file in a directory could have at most: what its
+// Room gives how many bytes a swap file in a directory could have at most: what its
 // file system has left for who is not root, less a reserve for others. The directory
 // itself may be still to be made. The error is an [*Unfit] where no swap file can be
 // there.

@@ -8,7 +8,7 @@ import (
 
 // The header of an area, of version 1: union swap_header of include/linux/swap.h. It
 // takes the first page; numbers are in the machine's own order, by which the kernel
-// tells areas of another one. The UUID and the label are for people: both stay empty.
+// reports areas of another one. The UUID and the label are for people: both stay empty.
 const (
 	headerVersion  = 1024 // offset: 1
 	headerLastPage = 1028 // offset: the number of the last page

@@ -89,7 +89,7 @@ func (c Change) Undo() error {
 	return err
 }
 
-// Made tells whether the file holds what the change makes of it.
+// Made reports whether the file holds what the change makes of it.
 func (c Change) Made() bool {
 	have, err := Setting{c.File}.Read()
 	return err == nil && have == c.New

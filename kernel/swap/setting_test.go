@@ -148,7 +148,7 @@ func TestZswapPool(t *testing.T) {
 	}
 	var none *NoZswap
 	if _, err := fake(t, map[string]string{"proc/meminfo": "MemTotal: 8 kB\n"}).ZswapPool(); !errors.As(err, &none) {
-		t.Errorf("told nowhere: %v", err)
+		t.Errorf("reported nowhere: %v", err)
 	}
 	if _, err := fake(t, map[string]string{"proc/meminfo": "Zswap: many kB\n"}).ZswapPool(); err == nil || errors.As(err, &none) {
 		t.Errorf("a figure that is none: %v", err)

@@ -5,7 +5,7 @@
 //
 // Everything here but a file that is not yet in use reaches the whole host: swap has
 // no owner, and a page of any program may go to the area of the highest priority.
-// Whoever calls it has been told so, and has written down beforehand what is to be
+// Whoever calls it knows that, and has written down beforehand what is to be
 // undone: a [Change] and a [ZRAM] can be, and are undone only where they are still
 // ours. What was there before is never touched: no device that this package did not
 // add is set, reset or removed, and no file that exists is written over.

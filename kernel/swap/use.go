@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Discard is what the device below an area is told of blocks that hold nothing.
+// Discard is what the device below an area learns of blocks that hold nothing.
 type Discard int
 
 // The kinds of discard, of include/linux/swap.h.

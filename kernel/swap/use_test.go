@@ -34,15 +34,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold fills as much memory, a step for each line that it is told: fills it, and checks
+// hold fills as much memory, a step for each line that it reads: fills it, and checks
 // that every page holds what was put there. No two pages are alike, nor of one word.
 func hold(text string) error {
 	size, err := strconv.Atoi(text)
 	if err != nil {
 		return err
 	}
-	told := bufio.NewScanner(os.Stdin)
-	told.Scan() // in its group by now
+	orders := bufio.NewScanner(os.Stdin)
+	orders.Scan() // in its group by now
 	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func hold(text string) error {
 		binary.NativeEndian.PutUint64(b[at:], value(at))
 	}
 	fmt.Println("filled")
-	for told.Scan() {
+	for orders.Scan() {
 		for at := 0; at < size; at += 8 {
 			if have := binary.NativeEndian.Uint64(b[at:]); have != value(at) {
 				return fmt.Errorf("at %d there is %#x, and %#x was put there", at, have, value(at))
@@ -70,8 +70,8 @@ type holder struct {
 	group string // its directory
 }
 
-// tell gives it the word to go on and waits for its answer.
-func (h *holder) tell(t *testing.T, want string) {
+// order gives it the word to go on and waits for its answer.
+func (h *holder) order(t *testing.T, want string) {
 	t.Helper()
 	if _, err := io.WriteString(h.in, "\n"); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func swapThrough(t *testing.T, path string, size int, left func(used int64)) {
 		t.Fatal(err)
 	}
 	h := startHolder(t, size)
-	h.tell(t, "filled")
+	h.order(t, "filled")
 	a, ok, err := Host{}.Area(path)
 	if err != nil || !ok {
 		t.Fatalf("%+v, %v, %v", a, ok, err)
@@ -207,7 +207,7 @@ func swapThrough(t *testing.T, path string, size int, left func(used int64)) {
 		t.Errorf("%d bytes are in the area, want half of %d or more", a.Used, size)
 	}
 	left(a.Used)
-	h.tell(t, "unharmed")
+	h.order(t, "unharmed")
 	after, err := Host{}.VMStat()
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func swapThrough(t *testing.T, path string, size int, left func(used int64)) {
 	if _, on, err := (Host{}).Area(path); on || err != nil {
 		t.Errorf("still in use (%v)", err)
 	}
-	h.tell(t, "unharmed")
+	h.order(t, "unharmed")
 }
 
 // alone skips a test where others on the host have pages go elsewhere meanwhile.
@@ -360,7 +360,7 @@ func TestOffThatDoesNotFit(t *testing.T) {
 	}
 	use(t, path)
 	h := startHolder(t, size)
-	h.tell(t, "filled")
+	h.order(t, "filled")
 	var refused *Refused
 	if err := Off(t.Context(), path); !errors.As(err, &refused) || !errors.Is(err, unix.ENOMEM) || refused.Path != path {
 		t.Errorf("%v, want ENOMEM", err)
@@ -513,7 +513,7 @@ func TestSwapThroughZswap(t *testing.T) {
 		t.Fatal(err)
 	}
 	holder := startHolder(t, size)
-	holder.tell(t, "filled")
+	holder.order(t, "filled")
 	pool, err := h.ZswapPool()
 	if none := new(NoZswap); errors.As(err, &none) {
 		t.Skip(err)
@@ -522,7 +522,7 @@ func TestSwapThroughZswap(t *testing.T) {
 	if err != nil || failing != nil || pool.Stored == 0 || pool.Held == 0 || after.ZswpOut == before.ZswpOut {
 		t.Errorf("the pool has %+v (%v), and %d pages went there (%v)", pool, err, after.ZswpOut-before.ZswpOut, failing)
 	}
-	holder.tell(t, "unharmed")
+	holder.order(t, "unharmed")
 }
 
 func TestNoZRAM(t *testing.T) {

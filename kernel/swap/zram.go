@@ -25,9 +25,9 @@ func (n *NoZRAM) Error() string {
 // group.
 type ZRAM struct {
 	ID   int   `json:"id"`         // of /dev/zramID
-	Size int64 `json:"size_bytes"` // that it is to be configured with; tells it from another of that number
+	Size int64 `json:"size_bytes"` // that it is to be configured with; distinguishes it from another of that number
 	// Sequence is the kernel's count of disks when this one came (diskseq, Linux 5.15), which
-	// no other has; 0 where it is not told.
+	// no other has; 0 where it is unknown.
 	Sequence int64 `json:"sequence,omitempty"`
 }
 
@@ -53,7 +53,7 @@ func (h Host) zramFile(z ZRAM, name string) string {
 // Device is the path that the device has below root's dev.
 func (z ZRAM) Device() string { return "/dev/zram" + strconv.Itoa(z.ID) }
 
-// HasZRAM tells whether a device can be added; the error is a [*NoZRAM].
+// HasZRAM reports whether a device can be added; the error is a [*NoZRAM].
 func (h Host) HasZRAM() error {
 	if _, err := os.Stat(h.zramControl("hot_add")); err != nil {
 		return &NoZRAM{"there is no " + h.zramControl("hot_add")}
@@ -198,7 +198,7 @@ func (h Host) RemoveZRAM(z ZRAM) error {
 }
 
 // ZRAMStat is a device's mm_stat: the names are those of
-// Documentation/admin-guide/blockdev/zram.rst. What this kernel does not tell, being
+// Documentation/admin-guide/blockdev/zram.rst. What this kernel does not say, being
 // older, is 0.
 type ZRAMStat struct {
 	OrigDataSize   int64 `json:"orig_data_size"`  // bytes stored, before they were compressed; without same pages

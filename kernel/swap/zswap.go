@@ -95,8 +95,8 @@ type ZswapPool struct {
 	Stored int64 `json:"stored_bytes"` // what went in, before it was compressed
 }
 
-// ZswapPool reads it: from /proc/meminfo, which tells since Linux 5.19, or else from
-// debugfs, where that is mounted. The error is a [*NoZswap] where neither tells.
+// ZswapPool reads it: from /proc/meminfo, which has it since Linux 5.19, or else from
+// debugfs, where that is mounted. The error is a [*NoZswap] where neither has it.
 func (h Host) ZswapPool() (ZswapPool, error) {
 	b, err := small.Read(h.path("proc/meminfo"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // Kernel is what of a kernel's bandwidth control differs between hosts.
 type Kernel struct {
 	// Tick is how often the kernel accounts for a task that goes on running: one
-	// second over CONFIG_HZ, see [ParseTick]. No system call tells it: what
+	// second over CONFIG_HZ, see [ParseTick]. No system call reports it: what
 	// sysconf(_SC_CLK_TCK) says is always 100.
 	Tick time.Duration
 	// Slice is what a CPU takes from the pool at once:
@@ -43,12 +43,12 @@ const (
 	) // min_bandwidth_expiration: and no longer where the pool is filled this soon
 )
 
-// ErrNoTick says that a configuration does not tell the tick.
+// ErrNoTick says that a configuration does not name the tick.
 var ErrNoTick = errors.New("the kernel's configuration has no CONFIG_HZ")
 
 // ParseTick reads the tick from a kernel's configuration: /boot/config-RELEASE,
 // or what /proc/config.gz unpacks to. The error is [ErrNoTick] where it is not
-// told.
+// stated.
 func ParseTick(r io.Reader) (time.Duration, error) {
 	scan := bufio.NewScanner(r)
 	for scan.Scan() {

@@ -316,5 +316,5 @@ func TestThePredictionIsWhatTheKernelDoes(t *testing.T) {
 	}
 }
 
-// near tells whether a p99 in microseconds is as near to another as is promised.
+// near reports whether a p99 in microseconds is as near to another as is promised.
 func near(a, b float64) bool { return math.Abs(a-b) <= max(0.15*b, 200) }

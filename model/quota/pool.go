@@ -51,7 +51,7 @@ func (p *pool) start(now int64) {
 }
 
 // take gives an account what it lacks of want, as far as there is any
-// (__assign_cfs_rq_runtime), and tells whether it may run.
+// (__assign_cfs_rq_runtime), and reports whether it may run.
 func (p *pool) take(a *account, want, now int64) bool {
 	p.start(now)
 	if p.runtime > 0 {
@@ -63,7 +63,7 @@ func (p *pool) take(a *account, want, now int64) bool {
 	return a.remaining > 0
 }
 
-// charge accounts for time used (account_cfs_rq_runtime), and tells whether the
+// charge accounts for time used (account_cfs_rq_runtime), and reports whether the
 // CPU may run on.
 func (p *pool) charge(a *account, used, now int64) bool {
 	if p.quota == 0 {

@@ -167,7 +167,7 @@ func (m *model) predict(b Bandwidth) (Prediction, error) {
 	return p, nil
 }
 
-// overloaded tells whether an open loop asks for more than there is.
+// overloaded reports whether an open loop asks for more than there is.
 func (m *model) overloaded(b Bandwidth) bool {
 	may := float64(m.service.CPUs)
 	if t := m.service.Threads; t > 0 {

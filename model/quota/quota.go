@@ -110,7 +110,7 @@ type Demand struct {
 type Arrival struct {
 	// Rate is that of an open loop, in requests per second; 0 is a closed loop.
 	Rate float64
-	// Poisson tells an open loop's exponential gaps from even ones.
+	// Poisson marks an open loop's exponential gaps, instead of even ones.
 	Poisson bool
 	// Connections carry one request at a time each; 0 is 1. In an open loop a
 	// request that is due while all are busy waits, and the wait counts.

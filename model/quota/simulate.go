@@ -321,7 +321,7 @@ func (s *simulation) plan(p *processor) {
 	p.due = min(p.due, up)
 }
 
-// settle accounts for the time that a CPU has run, and tells whether it may run on.
+// settle accounts for the time that a CPU has run, and reports whether it may run on.
 func (s *simulation) settle(p *processor) bool {
 	if p.running == none {
 		return true

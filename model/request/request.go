@@ -110,7 +110,7 @@ func (e *TooFew) Error() string {
 	return fmt.Sprintf("%d cells for %s: it takes %d (more payloads, pipelines or commands)", e.Have, e.Form, e.Want)
 }
 
-// Alike says that the cells do not tell a form's terms apart.
+// Alike says that the cells do not distinguish a form's terms.
 type Alike struct{ Form Form }
 
 func (e *Alike) Error() string {
@@ -195,7 +195,7 @@ func (c Cell) weight(blocks []int) float64 {
 	return float64(len(blocks)) / sum
 }
 
-// worstCondition is that of a matrix above which its terms count as not told
+// worstCondition is that of a matrix above which its terms count as not distinguished
 // apart.
 const worstCondition = 1e8
 
@@ -207,7 +207,7 @@ func fit(form Form, cells []Cell, blocks []int, level float64, seed int64) (*Mod
 	}
 	design := mat.NewDense(len(cells), len(terms), nil)
 	weights := make([]float64, len(cells))
-	// Columns of one size, so that the condition tells of their directions alone.
+	// Columns of one size, so that the condition is of their directions alone.
 	sizes := make([]float64, len(terms))
 	for i, c := range cells {
 		weights[i] = c.weight(blocks)
@@ -310,13 +310,13 @@ type Prediction struct {
 	Why string
 }
 
-// Held tells whether the request's time is what was predicted within the smallest
+// Held reports whether the request's time is what was predicted within the smallest
 // effect of interest, its whole interval: 0.02 is 2 %.
 func (p Prediction) Held(smallest float64) bool {
 	return p.Why == "" && stats.EquivalentWithin(p.Off, smallest)
 }
 
-// Missed tells whether it is not, the whole interval being outside.
+// Missed reports whether it is not, the whole interval being outside.
 func (p Prediction) Missed(smallest float64) bool {
 	return p.Why == "" && p.Off.Known() && (p.Off.Interval.Low > 1+smallest || p.Off.Interval.High < 1/(1+smallest))
 }
@@ -383,7 +383,7 @@ func Simplest(cells []Cell, smallest, level float64, seed int64) (holds Form, te
 	for _, form := range Forms {
 		predictions, err := LeaveOneOut(form, cells, level, seed)
 		if err != nil {
-			continue // the cells do not tell: the form goes without a test
+			continue // the cells do not say: the form goes without a test
 		}
 		tests[form] = predictions
 		if holds == "" && !slices.ContainsFunc(predictions, func(p Prediction) bool { return !p.Held(smallest) }) {

@@ -170,7 +170,7 @@ func TestFitRefuses(t *testing.T) {
 	}
 	same := []Cell{cells[0], cells[1], cells[2]} // one pipeline
 	if alike := (*Alike)(nil); !errors.As(second(Fit(Shared, same, 0.95, 1)), &alike) {
-		t.Error("one pipeline tells what is shared")
+		t.Error("one pipeline determines what is shared")
 	}
 	if _, err := Fit(Fixed, same, 0.95, 1); err != nil {
 		t.Errorf("one cost takes no two pipelines: %v", err)
@@ -197,7 +197,7 @@ func TestFitRefuses(t *testing.T) {
 	}
 }
 
-// Where the one cell of another pipeline is left out, the rest do not tell the
+// Where the one cell of another pipeline is left out, the rest do not determine the
 // batch's part.
 func TestACellThatOthersDoNotPredict(t *testing.T) {
 	all := truth{batch: 3, request: 0.2}.measured(5, 0.01)

@@ -17,7 +17,7 @@ type Covariate struct {
 type Cause struct {
 	Name string
 	// Rank is the correlation of the ranks of the two, and Given that of what the
-	// share of the host does not tell of either. A cause of the cost of size has the
+	// share of the host says nothing of either. A cause of the cost of size has the
 	// first; only one that varies at the same size can have the second.
 	Rank, Given stats.Estimate
 }

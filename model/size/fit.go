@@ -58,7 +58,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// NotIdentifiable says that the points cannot tell a term, and what it would take.
+// NotIdentifiable says that the points do not determine a term, and what it would take.
 type NotIdentifiable struct {
 	Term       Term
 	Have, Need int
@@ -129,13 +129,13 @@ func Ratio(e stats.Estimate) stats.Estimate {
 	return e
 }
 
-// Identifiable is nil where the points tell a term, and else a *[NotIdentifiable].
+// Identifiable is nil where the points determine a term, and else a *[NotIdentifiable].
 func (f Fitted) Identifiable(t Term) error { return f.refused[t] }
 
 // Fit fits the model to the points of one platform, of one workload or several. Where
-// there are too few sizes for a term of size, Platform is told all the same if
+// there are too few sizes for a term of size, Platform is estimated all the same if
 // the sizes agree. Errors are *[BadPoint], *[NotIdentifiable] where not even that can be
-// told, *[UnknownForm], or say which option is out of range.
+// estimated, *[UnknownForm], or say which option is out of range.
 func Fit(points []Point, o Options) (Fitted, error) {
 	fail := func(err error) (Fitted, error) { return Fitted{}, fmt.Errorf("fit the cost of size: %w", err) }
 	o, err := o.withDefaults()
@@ -168,7 +168,7 @@ func Fit(points []Point, o Options) (Fitted, error) {
 
 // extrapolated says what Platform is worth where no size has the whole host, from which
 // it is defined: the simulations of docs/platforms-model.md have costs that vanish only
-// there, and which the other sizes cannot tell from the platform's type.
+// there, and which the other sizes cannot separate from the platform's type.
 func (f *Fitted) extrapolated() {
 	all := shares(f.points)
 	most := all[len(all)-1]
@@ -261,7 +261,7 @@ func sizesSuffice(points []weighed, workloads int) error {
 	return nil
 }
 
-// kinds tells which of the two terms that set workloads apart the points can tell,
+// kinds finds which of the two terms that set workloads apart the points determine,
 // and notes why not for the others.
 func (f *Fitted) kinds() (io, tasks bool) {
 	ioDiffers := differs(f.points, func(p Point) float64 { return p.Intensity })
@@ -286,8 +286,8 @@ func (f *Fitted) kinds() (io, tasks bool) {
 	return f.refused[IO] == nil, f.refused[Tasks] == nil
 }
 
-// differs tells whether points of the same size differ in something: what differs
-// with the size alone cannot be told from it.
+// differs reports whether points of the same size differ in something: what differs
+// with the size alone cannot be separated from it.
 func differs(points []weighed, of func(Point) float64) bool {
 	for i, p := range points {
 		for _, q := range points[:i] {
@@ -358,7 +358,7 @@ func (d design) fit(g Form, points []weighed, level float64) (fit, error) {
 	return fit{form: g, design: d, Regression: r}, err
 }
 
-// withoutSize tells Platform alone, where the sizes agree.
+// withoutSize estimates Platform alone, where the sizes agree.
 func (f Fitted) withoutSize(d design) (Fitted, error) {
 	fail := func(err error) (Fitted, error) { return f, fmt.Errorf("fit the cost of size: %w", err) }
 	have := sizes(f.points)

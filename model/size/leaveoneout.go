@@ -97,7 +97,7 @@ func split[P interface{ CHR() float64 }](points []P, chr float64) (out, rest []P
 type LeftOut struct {
 	Point     Point
 	Predicted stats.Estimate // logarithm of the ratio, with a prediction interval
-	// Inside tells whether the measured one lies in it.
+	// Inside reports whether the measured one lies in it.
 	Inside bool
 	// Why says why the others do not predict it; nil where they do.
 	Why error

@@ -42,7 +42,7 @@ func TestCostsCauseTheOverhead(t *testing.T) {
 	}
 }
 
-// The fit finds what the simulator was told: the type's factor, a cost of size only
+// The fit finds what the simulator was given: the type's factor, a cost of size only
 // where one is caused, and a larger least share for input and output (S2.7's order).
 func TestValidation(t *testing.T) {
 	fit := func(c Costs, p Program, mode Mode) Fitted {

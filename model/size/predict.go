@@ -42,7 +42,7 @@ func (e *UnknownWorkload) Error() string {
 	return fmt.Sprintf("no point of workload %q was fitted: there are %q", e.Name, e.Have)
 }
 
-// Predict tells the overhead (as a logarithm) where nothing was measured. The
+// Predict gives the overhead (as a logarithm) where nothing was measured. The
 // interval is for the point, not for the line: it holds the spread between sizes and
 // the point's own error, where it has one (SE). It refuses what lies beyond the points by
 // more than [Options].Reach, with an *[OutOfReach], and what lies beyond them at all where
@@ -81,7 +81,7 @@ func (f Fitted) Predict(p Point) (stats.Estimate, error) {
 	return f.hull(of), nil
 }
 
-// within tells whether a point lies among those fitted, and errs where it lies too
+// within reports whether a point lies among those fitted, and errs where it lies too
 // far out. What no term stands for need not be alike: it may differ by the reach too.
 func (f Fitted) within(p Point) (inside bool, err error) {
 	inside = true

@@ -1,7 +1,7 @@
 // Package size separates what a platform costs into a part of its type and a part of
 // its size, and predicts the cost at a size that was not measured.
 //
-// S2 (The Art of CPU-Pinning, 2020, sections IV and V) tells of two overheads and
+// S2 (The Art of CPU-Pinning, 2020, sections IV and V) reports two overheads and
 // leaves their formula open: a platform-type overhead (PTO), the same ratio at every
 // size, and a platform-size overhead (PSO), which vanilla containers have where they
 // are given a small share of the host's CPUs (the container-to-host core ratio, CHR),
@@ -52,7 +52,7 @@ func (p Point) CHR() float64 { return p.CPUs / float64(p.HostCPUs) }
 func (p Point) crowding() float64 { return math.Log2(max(1, p.Tasks/p.CPUs)) }
 
 // Bounds of what a point can be. Beyond them a figure is no measurement but an error
-// before it, and arithmetic no longer tells.
+// before it, and arithmetic no longer shows it.
 const (
 	mostHostCPUs  = 1 << 20
 	leastCPUs     = 1e-3 // the kernel's least quota is 1 ms of at most 1 s

@@ -24,7 +24,7 @@ func points(g Form, platform, size float64, cpus ...float64) []Point {
 
 func holds(e stats.Estimate, v float64) bool { return e.Interval.Low <= v && v <= e.Interval.High }
 
-func TestFitTellsTypeFromSize(t *testing.T) {
+func TestFitSeparatesTypeFromSize(t *testing.T) {
 	for _, g := range Forms {
 		all := points(g, 0.2, 0.1, 2, 4, 8, 16, 32, 64, 112)
 		f, err := Fit(all, Options{Form: g})

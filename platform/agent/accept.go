@@ -25,7 +25,7 @@ type bounds struct {
 var ordinary = bounds{handshake: HandshakeBound, handshakes: 64, perPeer: 8, clients: 16}
 
 // Accept serves whoever connects to a listener, by serve, until ctx ends; then it waits
-// for all of them. What goes wrong with one client is told to complain, and with no
+// for all of them. What goes wrong with one client goes to complain, and with no
 // other; so is what keeps the listener from accepting for a while.
 func Accept(
 	ctx context.Context,
@@ -46,11 +46,11 @@ type door struct {
 	complain func(error)
 	bounds   bounds
 
-	mu      sync.Mutex
-	callers []*caller // oldest first
-	clients int
-	sent    int       // away to make room, of which nobody was told
-	told    time.Time // of them
+	mu       sync.Mutex
+	callers  []*caller // oldest first
+	clients  int
+	sent     int       // away to make room, that nobody heard of
+	reported time.Time // of them
 }
 
 // caller is a connection whose end has not greeted yet.
@@ -116,8 +116,8 @@ func (d *door) enter(conn net.Conn) *caller {
 		d.sent++
 	}
 	sent := 0
-	if now := time.Now(); d.sent > 0 && now.Sub(d.told) > d.bounds.handshake { // however many come
-		sent, d.sent, d.told = d.sent, 0, now
+	if now := time.Now(); d.sent > 0 && now.Sub(d.reported) > d.bounds.handshake { // however many come
+		sent, d.sent, d.reported = d.sent, 0, now
 	}
 	d.mu.Unlock()
 	if out != nil {
@@ -223,8 +223,8 @@ func (d *door) next(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// passes tells whether what kept a listener from accepting says nothing of the listener:
-// the connection was gone already, or its host unreachable, which Linux tells by accept(2)
+// passes reports whether what kept a listener from accepting says nothing of the listener:
+// the connection was gone already, or its host unreachable, which Linux reports by accept(2)
 // itself; or descriptors or memory have run out, and others' may be given back.
 func passes(err error) bool {
 	for _, passing := range []syscall.Errno{

@@ -57,7 +57,7 @@ func key(t *testing.T) *Identity {
 	return i
 }
 
-// stumbling is a listener that fails as often as it was told to before it accepts.
+// stumbling is a listener that fails as often as it is set to before it accepts.
 type stumbling struct {
 	net.Listener
 	faults []error
@@ -90,10 +90,10 @@ func TestAcceptingGoesOn(t *testing.T) {
 	}
 	defer c.Close()
 	if err := <-complaints; !errors.Is(err, syscall.EMFILE) {
-		t.Errorf("told of it: %v", err)
+		t.Errorf("reported: %v", err)
 	}
 	if len(complaints) != 0 {
-		t.Errorf("told of it again: %v", <-complaints)
+		t.Errorf("reported again: %v", <-complaints)
 	}
 }
 
@@ -113,12 +113,12 @@ func TestAcceptingEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d = &door{listener: listen(syscall.EMFILE, syscall.EMFILE), complain: func(error) { cancel() }, bounds: ordinary}
 	if err := d.accept(ctx); err != nil {
-		t.Errorf("told to end while it rests: %v", err)
+		t.Errorf("asked to end while it rests: %v", err)
 	}
 }
 
 // However many connect and say nothing, who has a key comes in, and where there are no keys
-// who speaks does; and of clients there is a bound, of which who exceeds it is told.
+// who speaks does; and of clients there is a bound, and who exceeds it learns so.
 func TestStrangersTakeNoPlaces(t *testing.T) {
 	own := key(t)
 	for _, identity := range []*Identity{own, nil} {
@@ -150,11 +150,11 @@ func TestStrangersTakeNoPlaces(t *testing.T) {
 			late.Close()
 			t.Error("a client too many is served")
 		} else if !strings.Contains(err.Error(), "1 clients") {
-			t.Errorf("it is told: %v", err)
+			t.Errorf("it is reported: %v", err)
 		}
-		// However many were sent away, it is told of once in a while.
+		// However many were sent away, it is reported once in a while.
 		if err := <-complaints; err == nil || !strings.Contains(err.Error(), "4 of one peer") || len(complaints) > 0 {
-			t.Errorf("told of it: %v, and of %d more", err, len(complaints))
+			t.Errorf("reported: %v, and of %d more", err, len(complaints))
 		}
 		// Who goes makes room.
 		if err := c.Close(); err != nil {
@@ -212,6 +212,6 @@ func TestHandshakesAreBounded(t *testing.T) {
 	}
 	c.Close()
 	if err := <-complaints; !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("told of the silent: %v", err)
+		t.Errorf("reported of the silent: %v", err)
 	}
 }

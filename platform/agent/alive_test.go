@@ -66,7 +66,7 @@ var errSilent = errors.New("no answer")
 
 // One whose machine sleeps is not asked, and not taken for dead for what it did not
 // answer because it fell asleep; one that is awake and does not answer is dead.
-func TestDeathIsToldFromSleep(t *testing.T) {
+func TestDeathIsDistinguishedFromSleep(t *testing.T) {
 	p := newPulse(t)
 	p.client.Sleep()
 	for range 3 {
@@ -152,7 +152,7 @@ func TestSilentClientsAreSentAway(t *testing.T) {
 		t.Error("it is answered")
 	}
 	if err := <-complaints; err == nil || !strings.Contains(err.Error(), "shake hands") {
-		t.Errorf("told of it: %v", err)
+		t.Errorf("reported: %v", err)
 	}
 	if _, err := c.Clock(t.Context()); err != nil {
 		t.Errorf("who has shaken hands before: %v", err)
@@ -194,7 +194,7 @@ func TestDeadClientsAreNoticed(t *testing.T) {
 			}
 			v.shut.Lock() // stopped: it takes what comes, and answers nothing
 			if err := <-served; err == nil || !strings.Contains(err.Error(), "does not answer") {
-				t.Errorf("told of it: %v", err)
+				t.Errorf("reported: %v", err)
 			}
 			v.shut.Unlock()
 			if n := p.alive.Load(); n != 0 {
@@ -275,7 +275,7 @@ func TestASilentClientThatIsServedAlone(t *testing.T) {
 	defer client.Close()
 	s := &Server{Version: "1", Patience: 50 * time.Millisecond}
 	if err := s.Serve(t.Context(), server); !errors.Is(err, errUnmet) {
-		t.Errorf("told of it: %v", err)
+		t.Errorf("reported: %v", err)
 	}
 }
 

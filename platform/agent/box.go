@@ -22,7 +22,7 @@ type (
 	boxed struct {
 		ID string `json:"id"`
 	}
-	// A reading may come with an error, which is then of what it tells.
+	// A reading may come with an error, which is then of what it says.
 	boxReading struct {
 		Reading platform.BoxReading `json:"reading"`
 		Error   *wireError          `json:"error,omitempty"`
@@ -73,13 +73,13 @@ func (b *box) Remove(ctx context.Context) error {
 // Box implements [platform.Boxing]: the programs' kernel is the agent's.
 func (r *remote) Box(ctx context.Context, spec platform.BoxSpec) (platform.Box, error) {
 	b, err := r.client.Box(ctx, spec)
-	return b, r.told(err)
+	return b, r.decoded(err)
 }
 
 // Groups implements [platform.Grouping].
 func (r *remote) Groups(ctx context.Context) error {
 	_, err := call[nothing](ctx, r.client, "groups", named{r.name})
-	return r.told(err)
+	return r.decoded(err)
 }
 
 func (v *visit) groups(ctx context.Context, n named) (nothing, error) {

@@ -202,16 +202,16 @@ func (c *Client) label(request *http.Request) {
 	}
 }
 
-// refusal is the error that an answer tells.
+// refusal is the error that an answer holds.
 func (c *Client) refusal(ctx context.Context, response *http.Response, body *json.Decoder) error {
 	if err := ctx.Err(); err != nil {
 		return c.broken(ctx, err)
 	}
-	var told wireError
-	if err := body.Decode(&told); err != nil || response.StatusCode != statusFailed || told.Text == "" {
+	var failure wireError
+	if err := body.Decode(&failure); err != nil || response.StatusCode != statusFailed || failure.Text == "" {
 		return fmt.Errorf("the agent answers %s: is it another program that listens there?", response.Status)
 	}
-	return told.decode()
+	return failure.decode()
 }
 
 // broken is the error of a call that had no answer.
@@ -264,14 +264,14 @@ func (c *Client) Has(ctx context.Context, of string) (bool, error) {
 	return is.Is, err
 }
 
-// Attach tells the agent that the image lies on a block device of its host, so that
+// Attach informs the agent that the image lies on a block device of its host, so that
 // Prepare sends nothing. The device is believed to hold what it is said to hold.
 func (c *Client) Attach(ctx context.Context, digest, device string) error {
 	_, err := call[nothing](ctx, c, "attach", attach{digest, device})
 	return err
 }
 
-// PowerOff ends the agent's machine; Done tells when it has.
+// PowerOff ends the agent's machine; Done is closed when it has.
 func (c *Client) PowerOff(ctx context.Context) error {
 	_, err := call[nothing](ctx, c, "power-off", nothing{})
 	if errors.Is(err, platform.ErrGone) && c.session.IsClosed() {

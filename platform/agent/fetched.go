@@ -53,10 +53,10 @@ func (f *fetched) hand(piece []byte) {
 	defer f.mu.Unlock()
 	f.failed = failed
 	f.n += int64(len(piece))
-	f.tell()
+	f.announce()
 }
 
-func (f *fetched) tell() {
+func (f *fetched) announce() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
@@ -65,7 +65,7 @@ func (f *fetched) end(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.over, f.broke = true, err
-	f.tell()
+	f.announce()
 }
 
 // until waits until n bytes have been handed on. It gives the writer's error, or the
@@ -95,7 +95,7 @@ func (f *fetched) until(ctx context.Context, n int64) error {
 }
 
 // rest waits for the end, after a stop; what went wrong with the output is Wait's to
-// tell. Where the time ends before it, the way is cut.
+// say. Where the time ends before it, the way is cut.
 func (f *fetched) rest(ctx context.Context) error {
 	if f == nil {
 		return nil

@@ -64,7 +64,7 @@ type through struct {
 
 func (t *through) Read(p []byte) (int, error) { return t.read.Read(p) }
 
-// CloseWrite tells the other end that no more comes; reading goes on.
+// CloseWrite informs the other end that no more comes; reading goes on.
 func (t *through) CloseWrite() error { return t.Stream.Close() }
 
 // join copies between a stream and a connection until both directions have ended.
@@ -122,7 +122,7 @@ func (c *Client) forward(instance string, port int) (*forward, error) {
 
 func (c *Client) carryOver(ctx context.Context, conn net.Conn, query string) {
 	defer conn.Close()
-	// Who finds nobody there is told as the kernel tells it: by a reset, where nothing
+	// Who finds nobody there learns it as from the kernel: by a reset, where nothing
 	// else can be said any more.
 	stream, err := c.dial(ctx, query)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // Instance is what a Client's platforms launch: an instance that is watched at the
-// agent, and can tell its address there.
+// agent, and can give its address there.
 type Instance interface {
 	platform.Watching
 	platform.Apart
@@ -212,7 +212,7 @@ func (i *instance) Wait(ctx context.Context) (platform.Exit, error) {
 		var err error
 		end, err = call[ending](ctx, i.client, "wait", instanced{i.id})
 		if late, now := i.known(); now {
-			end, err = late, nil // a stop has told meanwhile
+			end, err = late, nil // a stop has reported meanwhile
 		}
 		if err != nil {
 			return platform.Exit{}, err

@@ -226,7 +226,7 @@ func (a *approached) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write tells a refusal, too: what is written after it may fail before anything is read.
+// Write reports a refusal, too: what is written after it may fail before anything is read.
 func (a *approached) Write(p []byte) (int, error) {
 	n, err := a.Conn.Write(p)
 	if err != nil && a.refused() == nil {

@@ -23,7 +23,7 @@ func identity(t testing.TB) *agent.Identity {
 	return i
 }
 
-// listening is an agent on the network that lets one peer in. What it tells of strangers
+// listening is an agent on the network that lets one peer in. What it reports of strangers
 // comes through the channel.
 func listening(t *testing.T, own *agent.Identity, peers agent.Peers) (agent.Address, <-chan error) {
 	t.Helper()
@@ -71,22 +71,22 @@ func TestPeersReachOneAnother(t *testing.T) {
 	}
 }
 
-// Strangers are refused at either end, and told what to do.
+// Strangers are refused at either end, and learn what to do.
 func TestStrangersAreRefused(t *testing.T) {
 	server, client, stranger := identity(t), identity(t), identity(t)
 	at, complaints := listening(t, server, only(client))
 
 	_, err := agent.Dial(t.Context(), at, stranger, reaching(at, server), version)
 	if err == nil || !strings.Contains(err.Error(), stranger.Fingerprint()) || !strings.Contains(err.Error(), "peers") {
-		t.Errorf("a client that is not let in is told: %v", err)
+		t.Errorf("a client that is not let in gets: %v", err)
 	}
-	var told *agent.Stranger
-	if err := <-complaints; !errors.As(err, &told) || told.Fingerprint != stranger.Fingerprint() {
-		t.Errorf("the agent tells of it: %v", err)
+	var refused *agent.Stranger
+	if err := <-complaints; !errors.As(err, &refused) || refused.Fingerprint != stranger.Fingerprint() {
+		t.Errorf("the agent reports: %v", err)
 	}
 
 	_, err = agent.Dial(t.Context(), at, client, reaching(at, stranger), version)
-	if !errors.As(err, &told) || told.Fingerprint != server.Fingerprint() || told.Address != at.String() {
+	if !errors.As(err, &refused) || refused.Fingerprint != server.Fingerprint() || refused.Address != at.String() {
 		t.Errorf("an agent that is not who was expected: %v", err)
 	}
 	<-complaints
@@ -115,7 +115,7 @@ func TestNothingIsSaidToWhoShowsNoKey(t *testing.T) {
 		t.Errorf("plain bytes are answered by %q", answered)
 	}
 	if err := <-complaints; err == nil {
-		t.Error("nothing is told of plain bytes")
+		t.Error("nothing is reported of plain bytes")
 	}
 
 	for name, config := range map[string]*tls.Config{

@@ -75,7 +75,7 @@ func TestOutputThatNobodyReadsHoldsNothingUp(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if err := <-program.said; !errors.Is(err, platform.ErrGone) {
-				t.Errorf("who printed was told %v, want what wraps ErrGone", err)
+				t.Errorf("who printed got %v, want what wraps ErrGone", err)
 			}
 			if len(v.instances) != 0 {
 				t.Error("the instance is still known")

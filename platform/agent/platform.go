@@ -95,8 +95,8 @@ type (
 
 func (r *remote) Name() string { return r.shown }
 
-// told gives an error of the agent's in the words of this side.
-func (r *remote) told(err error) error {
+// decoded gives an error of the agent's in the words of this side.
+func (r *remote) decoded(err error) error {
 	if refused := new(platform.Unsupported); errors.As(err, &refused) && refused.Platform == r.name {
 		refused.Platform = r.shown // it crossed, and is nobody else's
 	}
@@ -113,7 +113,7 @@ func (r *remote) Check(ctx context.Context) error {
 
 func (r *remote) Supports(s platform.Setting) error {
 	_, err := quick[nothing](r.client, "supports", setting{r.name, s})
-	return r.told(err)
+	return r.decoded(err)
 }
 
 // Freezes implements [platform.Freezer]: the agent is asked for no such thing.
@@ -150,7 +150,7 @@ func (r *remote) Remove(ctx context.Context, e platform.Entry) error {
 
 func (r reaching) Reaches(s platform.Setting) error {
 	_, err := quick[nothing](r.of.client, "reaches", setting{r.of.name, s})
-	return r.of.told(err)
+	return r.of.decoded(err)
 }
 
 func (s storing) StoredAt(ctx context.Context, of platform.Storage) (string, error) {
@@ -166,7 +166,7 @@ func (r *remote) Launch(ctx context.Context, spec platform.Spec) (platform.Insta
 	}
 	_, err = call[nothing](ctx, r.client, "launch", instanced{h.id})
 	if err = givenUp(ctx, r.client, err); err != nil {
-		return nil, h.abandon(ctx, r.told(err))
+		return nil, h.abandon(ctx, r.decoded(err))
 	}
 	return h.instance(), nil
 }
@@ -179,7 +179,7 @@ func (c creating) Create(ctx context.Context, spec platform.Spec) (platform.Crea
 	}
 	id, err := call[text](ctx, c.of.client, "create", instanced{h.id})
 	if err = givenUp(ctx, c.of.client, err); err != nil {
-		return nil, h.abandon(ctx, c.of.told(err))
+		return nil, h.abandon(ctx, c.of.decoded(err))
 	}
 	return &created{holder: h, id: id.Text}, nil
 }

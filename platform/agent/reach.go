@@ -188,13 +188,13 @@ func makeRaw(f *os.File) error {
 
 // channel is a serial port of a virtual machine. As long as nobody has connected on the
 // host, the kernel answers a reading with the end (drivers/char/virtio_console.c); a
-// client's leaving is told in the same way, but only after it has spoken.
+// client's leaving is reported in the same way, but only after it has spoken.
 type channel struct {
 	*os.File
 	spoken bool
 }
 
-// idlePoll is how often the port is looked at while nobody is there: the kernel tells
+// idlePoll is how often the port is looked at while nobody is there: the kernel reports
 // of a connection by no event that a reading could wait for.
 const idlePoll = 20 * time.Millisecond
 

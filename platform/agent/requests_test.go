@@ -112,8 +112,8 @@ func FuzzRequests(f *testing.F) {
 			t.Errorf("%s %q is answered by %d", method, path, got.Code)
 		}
 		if got.Code == statusFailed {
-			var told wireError
-			if err := json.Unmarshal(got.Body.Bytes(), &told); err != nil || told.Text == "" {
+			var failure wireError
+			if err := json.Unmarshal(got.Body.Bytes(), &failure); err != nil || failure.Text == "" {
 				t.Errorf("%s %q is refused without a word: %q", method, path, got.Body)
 			}
 		}

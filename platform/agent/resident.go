@@ -156,7 +156,7 @@ func (i *resident) settled(ctx context.Context) error {
 	}
 }
 
-// lastWord bounds how long the end of a stopped program may take to be told.
+// lastWord bounds how long the end of a stopped program may take to be reported.
 const lastWord = 10 * time.Second
 
 // stop ends the program and removes what was made for it, whatever there is. It may be

@@ -73,7 +73,7 @@ func multiplex() *yamux.Config {
 	c.StreamOpenTimeout = 0
 	c.ConnectionWriteTimeout = aliveBound
 	c.MaxStreamWindowSize = streamWindow
-	c.LogOutput = io.Discard // what goes wrong is told to who waits for it
+	c.LogOutput = io.Discard // what goes wrong is reported to who waits for it
 	return c
 }
 

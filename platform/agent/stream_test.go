@@ -89,7 +89,7 @@ func TestSilentAgent(t *testing.T) {
 	}
 }
 
-// Who speaks something else is told from an agent, at either end.
+// Who speaks something else is distinguished from an agent, at either end.
 func TestOtherProtocols(t *testing.T) {
 	client, server := sockets(t)
 	go func() {
@@ -229,7 +229,7 @@ func TestGivingUpCrosses(t *testing.T) {
 		t.Errorf("%v, want one that wraps context.DeadlineExceeded", err)
 	}
 	if _, ok := p.(platform.Creator); ok {
-		t.Error("a platform that creates nothing is told to be a Creator")
+		t.Error("a platform that creates nothing is said to be a Creator")
 	}
 }
 
@@ -423,7 +423,7 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// Whoever cannot take the output is told by Wait, and the program is not stopped by it.
+// Whoever cannot take the output is reported by Wait, and the program is not stopped by it.
 func TestWriterThatFails(t *testing.T) {
 	needRoot(t)
 	f := newFake()
@@ -551,7 +551,7 @@ func TestClock(t *testing.T) {
 	}
 	hello := c.Hello()
 	if hello.CPUs < 1 || hello.Memory <= 0 || hello.Kernel == "" || hello.Version != version {
-		t.Errorf("told of the host: %+v", hello)
+		t.Errorf("of the host: %+v", hello)
 	}
 	if trips, err := c.RoundTrips(t.Context(), 5); err != nil || len(trips) != 5 {
 		t.Errorf("%v, %v", trips, err)
@@ -678,7 +678,7 @@ func onCPU(t *testing.T, inst platform.Instance, enough time.Duration) {
 	}
 }
 
-// once tells of the first bytes that come.
+// once reports the first bytes that come.
 type once struct{ came chan struct{} }
 
 func (o once) Write(p []byte) (int, error) {

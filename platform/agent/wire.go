@@ -78,7 +78,7 @@ func (s spec) spec() platform.Spec {
 }
 
 // imageOf is what crosses of an image: where its parts lie is each host's own, and its
-// packages are told by whoever asked for it.
+// packages are distinguished by whoever asked for it.
 func imageOf(img image.Image) image.Image {
 	img.Root, img.Archive, img.Reference = "", "", ""
 	img.Packages, img.Warnings = nil, nil

@@ -3,7 +3,7 @@
 // [*probe.Missing], with what mends it. It knows no probe: the objects and what they find are the
 // probes' own.
 //
-// What the kernel says of its own types (BTF) tells what its version has: see the kernel's
+// What the kernel says of its own types (BTF) shows what its version has: see the kernel's
 // Documentation/bpf/btf.rst.
 package bpf
 
@@ -154,7 +154,7 @@ func (n Needs) Refusal(doing string, err error) error {
 	return fmt.Errorf("%s the BPF programs: %s", doing, text)
 }
 
-// tooOld tells whether the kernel comes before the first version that has all that programs need.
+// tooOld reports whether the kernel comes before the first version that has all that programs need.
 // It explains a refusal and never makes one: distributions give older kernels newer abilities.
 func (n Needs) tooOld() bool {
 	var major, minor uint32
@@ -165,17 +165,17 @@ func (n Needs) tooOld() bool {
 	return err == nil && version < major<<16|minor<<8
 }
 
-// Offers tells whether the kernel offers programs a function of its own.
+// Offers reports whether the kernel offers programs a function of its own.
 func Offers(kernel *btf.Spec, function string) bool {
 	var f *btf.Func
 	return kernel.TypeByName(function, &f) == nil
 }
 
-// Casts tells whether programs may declare a pointer one to a type of the kernel's, which makes
+// Casts reports whether programs may declare a pointer one to a type of the kernel's, which makes
 // them several times faster: since Linux 6.2.
 func Casts(kernel *btf.Spec) bool { return Offers(kernel, "bpf_rdonly_cast") }
 
-// SwitchHasState tells whether sched_switch hands over the state of the one switched out, as it
+// SwitchHasState reports whether sched_switch hands over the state of the one switched out, as it
 // does since Linux 5.18.
 func (n Needs) SwitchHasState(kernel *btf.Spec) (bool, error) {
 	var def *btf.Typedef

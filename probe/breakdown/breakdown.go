@@ -118,7 +118,7 @@ func (b Breakdown) ByComponent() []ComponentTotal {
 	return rows
 }
 
-// Classifier tells the groups of stacks, and remembers which function matches
+// Classifier gives the groups of stacks, and remembers which function matches
 // what: there are far fewer functions than stacks. It is for one goroutine.
 type Classifier struct {
 	self                  int
@@ -130,7 +130,7 @@ func NewClassifier() *Classifier {
 	return &Classifier{os.Getpid(), newTable(kernelRules), newTable(runtimeRules), newTable(codeRules)}
 }
 
-// Cell tells where a stack belongs.
+// Cell gives where a stack belongs.
 func (c *Classifier) Cell(s *Stack) Cell {
 	component := probe.ComponentOf(s.Process, c.self)
 	return Cell{c.group(s, component), component}

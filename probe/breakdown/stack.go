@@ -1,4 +1,4 @@
-// Package breakdown tells what time is spent on: it sorts weighted call stacks
+// Package breakdown finds what time is spent on: it sorts weighted call stacks
 // into groups by function (memory management, Go's collector, mounts, network
 // set-up, ...), into components by process, and into kernel and user.
 //
@@ -24,5 +24,5 @@ type Stack struct {
 	Weight       float64
 }
 
-// InKernel tells on which side the time was spent.
+// InKernel is on which side the time was spent.
 func (s *Stack) InKernel() bool { return len(s.Kernel) > 0 }

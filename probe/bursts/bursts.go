@@ -1,4 +1,4 @@
-// Package bursts tells how control groups use the CPUs: how long their threads
+// Package bursts records how control groups use the CPUs: how long their threads
 // run until they block, how long they wait for a CPU and behind whom, how long
 // they are blocked, how often they are woken, switched away and moved.
 //
@@ -14,7 +14,7 @@
 //   - A wait is the time from being woken, or preempted, until a CPU is had.
 //   - A blocking is the time from leaving a CPU of one's own accord until being woken.
 //
-// Where asked, it also tells by which stacks threads leave their CPU, counts the
+// Where asked, it also records by which stacks threads leave their CPU, counts the
 // interrupts that come while they have it, and samples where in the kernel they are.
 //
 // It is no record of events ([tare/probe/sched] is), and reads no symbols. Time
@@ -40,20 +40,20 @@ type Target struct {
 
 // Options say how to record. The zero value is ready for use.
 type Options struct {
-	// Controller names the hierarchy whose groups are told apart where no targets
+	// Controller names the hierarchy whose groups are distinguished where no targets
 	// are given: "memory". Empty is version 2, where it has controllers, or else
 	// the first of memory, cpu and pids that there is.
 	Controller string
 	// Groups is the room for them; 0 is 512.
 	Groups int
-	// ExplainFrom is the shortest wait of which is told behind whom it was: an
+	// ExplainFrom is the shortest wait of which is recorded behind whom it was: an
 	// idle CPU takes a few microseconds to wake. 0 is 20 us; below 0 nothing of it is
-	// told, which weighs less.
+	// known, which weighs less.
 	ExplainFrom time.Duration
 	// Interrupts has interrupts counted that come while a target has the CPU, and
-	// wakings by interrupts told from those by threads.
+	// wakings by interrupts distinguished from those by threads.
 	Interrupts bool
-	// Stacks has the time off the CPU told by the stacks by which threads left it.
+	// Stacks has the time off the CPU divided by the stacks by which threads left it.
 	Stacks bool
 	// Hertz has the targets' threads sampled so often a second and CPU, by kernel
 	// stack; 0 is not at all.
@@ -64,7 +64,7 @@ type Options struct {
 }
 
 // Weight is what the programs themselves took of the CPUs. It is nothing where it
-// was not asked for, or the kernel does not tell (before Linux 5.8).
+// was not asked for, or the kernel does not say (before Linux 5.8).
 type Weight struct {
 	Time time.Duration
 	Runs uint64
@@ -153,7 +153,7 @@ type Behind struct {
 // Group is what is known of one target.
 type Group struct {
 	Name string
-	// Cgroup is the group's path in its hierarchy, where groups were told apart; it
+	// Cgroup is the group's path in its hierarchy, where groups were distinguished; it
 	// is empty where the group was gone when it was looked up.
 	Cgroup string
 

@@ -135,7 +135,7 @@ func (p *program) voluntary(t testing.TB) uint64 {
 		_, rest, ok := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
 		var n uint64
 		if _, err := fmt.Sscan(rest, &n); err != nil || !ok {
-			t.Fatalf("%s does not tell the switches: %v", name, err)
+			t.Fatalf("%s does not report the switches: %v", name, err)
 		}
 		sum += n
 	}
@@ -336,7 +336,7 @@ func TestEveryGroup(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("%d groups were told apart, and %s is none of them", len(reading.Groups), g)
+	t.Errorf("%d groups were distinguished, and %s is none of them", len(reading.Groups), g)
 }
 
 // BenchmarkEcho is a round trip to a server on its CPU, alone and recorded: the

@@ -37,7 +37,7 @@ const (
 // Recording adds up until it is stopped. It may be read as often as wanted.
 type Recording struct {
 	collection *ebpf.Collection
-	whole      *cgroup.Hierarchy // whose groups are told apart; nil with targets
+	whole      *cgroup.Hierarchy // whose groups are distinguished; nil with targets
 	names      []string
 	began      time.Duration
 	timing     io.Closer        // of the programs; nil where they are not timed
@@ -173,7 +173,7 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 		return nil, errors.Join(fmt.Errorf("tell the BPF programs when to begin: %w", err), r.links.Close(), r.unsample())
 	}
 	// A CPU that one thread has to itself may see no switch at all. Where a CPU
-	// may not be visited, its first switch tells who had it.
+	// may not be visited, its first switch shows who had it.
 	var all []int
 	for cpu := range cpus {
 		all = append(all, cpu)

@@ -15,7 +15,7 @@ import (
 	"tare/probe"
 )
 
-// interruptPrograms tell what a CPU is in the midst of. Those that tell the end come
+// interruptPrograms record what a CPU is in the midst of. Those that record the end come
 // first: a handler whose end is not seen would seem to go on until the next one's.
 var interruptPrograms = []string{
 	objectProgOnIrqHandlerExit, objectProgOnSoftirqExit, objectProgOnHrtimerExpireExit,
@@ -176,7 +176,7 @@ func mostFrequentFirst(all []Sample) {
 	})
 }
 
-// same tells absences of one way from others.
+// same distinguishes absences of one way from others.
 func (a *Absence) same(b *Absence) bool {
 	return a.PID == b.PID && a.Memory == b.Memory && a.Waiting == b.Waiting && slices.Equal(a.Kernel, b.Kernel) &&
 		slices.Equal(a.User, b.User)

@@ -1,4 +1,4 @@
-// Package causes tells why a program took the time that it took: how long its
+// Package causes finds why a program took the time that it took: how long its
 // threads ran until they blocked, waited for a CPU, or were blocked, by which
 // stack; how often they were switched away and moved to another CPU, and how often
 // it was an interrupt that had them go on elsewhere; how long their control group was
@@ -28,7 +28,7 @@ type Target struct {
 
 // Options say what to watch. The zero value counts alone.
 type Options struct {
-	// Stacks has the time off the CPU told by stack.
+	// Stacks has the time off the CPU divided by stack.
 	Stacks bool `json:"stacks,omitempty"`
 	// Accounting has the CPUs sampled, so that the share of the program's own time that
 	// the scheduler's accounting took is known.

@@ -60,7 +60,7 @@ func loadProgram(t testing.TB) string {
 	return path
 }
 
-// program is one that tells in lines what it does, and ends with its input.
+// program is one that prints in lines what it does, and ends with its input.
 type program struct {
 	*exec.Cmd
 	in  io.WriteCloser
@@ -225,7 +225,7 @@ func TestNapsAndSpins(t *testing.T) {
 		off += s.Time
 	}
 	if want := r.Blocked.Sum + r.Wait.Sum; off < want*9/10 || off > want*11/10 {
-		t.Errorf("stacks tell of %v off the CPU; %v blocked and %v waiting", off, r.Blocked.Sum, r.Wait.Sum)
+		t.Errorf("stacks have %v off the CPU; %v blocked and %v waiting", off, r.Blocked.Sum, r.Wait.Sum)
 	}
 	if r.Accounting.Samples == 0 && r.CPUTime > 100*time.Millisecond {
 		t.Errorf("no sample in %v of CPU time", r.CPUTime)
@@ -248,7 +248,7 @@ func TestStacksReachIntoThePrograms(t *testing.T) {
 	if reason, absent := (&Reading{Absent: w.absent}).Lacks(partStacks); absent {
 		t.Skip(reason)
 	}
-	// Kernels were seen that do not tell of some switches away: one told of many is enough.
+	// Kernels were seen that do not report some switches away: one report of many is enough.
 	for range 100 {
 		time.Sleep(time.Millisecond) // by then it waits for its input
 		p.say(t)
@@ -283,19 +283,19 @@ func TestInterruptsThatWakeElsewhere(t *testing.T) {
 	i := r.Interrupts
 	t.Logf("%+v; %d wakings and preemptions, %d waits", i, r.Wakeups+r.Involuntary, r.Wait.Count)
 	// A wait for a CPU begins with a waking or a preemption, and ends with an arrival.
-	// Kernels were seen that do not tell of switches away from some threads of others':
-	// arrivals in their stead are untold, and what is counted by them is too.
-	untold := max(r.Wakeups+r.Involuntary, r.Wait.Count) - r.Wait.Count
-	if untold >= n/2 {
-		t.Skipf("the kernel does not tell of %d arrivals on a CPU", untold)
+	// Kernels were seen that do not report switches away from some threads of others':
+	// arrivals in their stead are unreported, and what is counted by them is too.
+	unreported := max(r.Wakeups+r.Involuntary, r.Wait.Count) - r.Wait.Count
+	if unreported >= n/2 {
+		t.Skipf("the kernel does not report %d arrivals on a CPU", unreported)
 	}
 	// Each datagram is awaited off the CPU, and each finds the receiver bound to the
 	// other one. Delivery is a softirq, while the sender has the CPU.
-	if i.Wakeups < n || untold == 0 && i.Soft < n {
-		t.Errorf("%d datagrams, %d arrivals untold: %+v", n, untold, i)
+	if i.Wakeups < n || unreported == 0 && i.Soft < n {
+		t.Errorf("%d datagrams, %d arrivals unreported: %+v", n, unreported, i)
 	}
-	if i.Elsewhere+untold < n || i.Elsewhere > i.Wakeups {
-		t.Errorf("bound to another CPU before each of %d wakings, it resumed elsewhere after %d of %d; %d arrivals are untold", n, i.Elsewhere, i.Wakeups, untold)
+	if i.Elsewhere+unreported < n || i.Elsewhere > i.Wakeups {
+		t.Errorf("bound to another CPU before each of %d wakings, it resumed elsewhere after %d of %d; %d arrivals are unreported", n, i.Elsewhere, i.Wakeups, unreported)
 	}
 	if r.Wakeups != i.Wakeups+i.Other {
 		t.Errorf("%d wakings, of which %d are by interrupts and %d by threads", r.Wakeups, i.Wakeups, i.Other)
@@ -344,7 +344,7 @@ func TestThrottlingAgreesWithTheKernel(t *testing.T) {
 	// What the hypervisor takes of a turn the kernel accounts to nobody; it is in the turn all the same.
 	others := stolen(t) - before
 	if others > 0 {
-		others += 20 * time.Millisecond // it is told by ticks
+		others += 20 * time.Millisecond // it is counted by ticks
 	}
 	if cpu := after.CPU - outer.CPU; r.CPUTime > cpu*11/10+time.Millisecond+others || r.CPUTime < (now.CPU-inner.CPU)*9/10 {
 		t.Errorf("%v of CPU time; the kernel accounts for %v, and %v were stolen of all processors", r.CPUTime, cpu, others)
@@ -414,7 +414,7 @@ func childOf(t testing.TB, pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	child, bad := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || bad != nil {
-		t.Skipf("the kernel does not tell a process' children: %v, %q", err, text)
+		t.Skipf("the kernel does not list a process' children: %v, %q", err, text)
 	}
 	return child
 }

@@ -91,7 +91,7 @@ func (n *names) close() {
 func (n *names) look() {
 	programs, err := n.recording.Programs()
 	if err != nil {
-		return // the recording's own Stop tells
+		return // the recording's own Stop reports it
 	}
 	for _, p := range programs {
 		if n.programs[p] == nil {

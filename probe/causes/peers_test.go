@@ -52,7 +52,7 @@ func (p *peer) attached(t *testing.T) {
 	t.Skipf("%s did not attach here: %s", p.Path, p.said.String())
 }
 
-// end has it tell what it saw.
+// end has it print what it saw.
 func (p *peer) end(t *testing.T) string {
 	t.Helper()
 	_ = p.Process.Signal(syscall.SIGINT)
@@ -90,7 +90,7 @@ func TestAgreesWithCPUDist(t *testing.T) {
 		count += n
 	}
 	if count == 0 {
-		t.Skipf("cpudist tells nothing here: %s", said)
+		t.Skipf("cpudist says nothing here: %s", said)
 	}
 	// Each of our steps lies within one of their rows, of whole microseconds.
 	ours := map[uint64]uint64{}
@@ -122,8 +122,8 @@ func power(d time.Duration) uint64 {
 
 func difference(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
-// told is the last line of a stack: the process and its microseconds.
-var told = regexp.MustCompile(`(?m)^\s+-\s+(.*) \((\d+)\)\n\s+(\d+)`)
+// stackEnd is the last line of a stack: the process and its microseconds.
+var stackEnd = regexp.MustCompile(`(?m)^\s+-\s+(.*) \((\d+)\)\n\s+(\d+)`)
 
 func TestAgreesWithOffCPUTime(t *testing.T) {
 	p := start(t, loadProgram(t), "naps", "400", "1000", "1000")
@@ -139,7 +139,7 @@ func TestAgreesWithOffCPUTime(t *testing.T) {
 		t.Skip(reason)
 	}
 	var sum time.Duration
-	stacks := told.FindAllStringSubmatch(said, -1)
+	stacks := stackEnd.FindAllStringSubmatch(said, -1)
 	for _, s := range stacks {
 		micros, err := strconv.ParseInt(s[3], 10, 64)
 		if err != nil {
@@ -148,7 +148,7 @@ func TestAgreesWithOffCPUTime(t *testing.T) {
 		sum += time.Duration(micros) * time.Microsecond
 	}
 	if len(stacks) == 0 {
-		t.Skipf("offcputime tells nothing here: %s", said)
+		t.Skipf("offcputime says nothing here: %s", said)
 	}
 	var ours time.Duration
 	for _, s := range r.Off {
@@ -157,11 +157,11 @@ func TestAgreesWithOffCPUTime(t *testing.T) {
 	t.Logf("offcputime: %v by %d stacks; ours: %v by %d", sum, len(stacks), ours, len(r.Off))
 	// It began before us, and had the program wait for us.
 	if ours > sum*102/100+time.Millisecond || ours < sum*80/100 {
-		t.Errorf("we tell of %v off the CPU, and offcputime of %v:\n%s", ours, sum, said)
+		t.Errorf("we report %v off the CPU, and offcputime of %v:\n%s", ours, sum, said)
 	}
 	for _, function := range []string{"do_nanosleep"} {
 		if !strings.Contains(said, function) || len(r.Off) == 0 || !strings.Contains(strings.Join(r.Off[0].Frames, " "), function) {
-			t.Errorf("both are to tell of %s; ours: %v", function, r.Off)
+			t.Errorf("both are to report %s; ours: %v", function, r.Off)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func startQuota(use func() (cgroup.Use, error), now func() time.Duration) (*quot
 	return q, nil
 }
 
-// look reads the counters, and tells whether the group is gone: another of its name is
+// look reads the counters, and reports whether the group is gone: another of its name is
 // another group.
 func (q *quota) look() (gone bool) {
 	q.mu.Lock()

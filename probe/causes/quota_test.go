@@ -45,7 +45,7 @@ func TestWhatAGroupThatIsGoneHadCounted(t *testing.T) {
 	}
 }
 
-func TestAGroupThatCannotBeReadIsTold(t *testing.T) {
+func TestAGroupThatCannotBeReadIsReported(t *testing.T) {
 	broken := errors.New("cpu.stat: input/output error")
 	if _, err := startQuota(func() (cgroup.Use, error) { return cgroup.Use{}, broken }, func() time.Duration { return 0 }); !errors.Is(err, broken) {
 		t.Errorf("at the beginning: %v", err)

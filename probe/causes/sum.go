@@ -36,7 +36,7 @@ func (r *Reading) Add(o Reading) {
 	r.Weight += o.Weight
 }
 
-// Lacks tells why a part is absent; false where it is there.
+// Lacks says why a part is absent; false where it is there.
 func (r *Reading) Lacks(part string) (reason string, absent bool) {
 	for _, a := range r.Absent {
 		if a.Part == part {

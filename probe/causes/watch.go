@@ -39,7 +39,7 @@ type Watch struct {
 }
 
 // Start begins to watch. What this kernel lacks is absent from the reading, part by
-// part; the error is a [*probe.Missing] where nothing is left to be told.
+// part; the error is a [*probe.Missing] where nothing is left to report.
 func Start(t Target, o Options) (*Watch, error) {
 	if t.Cgroup == "" && len(t.PIDs) == 0 {
 		return nil, errors.New("watch for causes: the target names neither a control group nor processes")

@@ -28,7 +28,7 @@ func trip(t testing.TB, o *Options, path string, trips int, cpus [2]int, work in
 	return (p.ProcessState.UserTime() + p.ProcessState.SystemTime()) / time.Duration(trips)
 }
 
-// BenchmarkWeight has trips with and without the probe in turns, and tells the ratio
+// BenchmarkWeight has trips with and without the probe in turns, and reports the ratio
 // of their CPU times with its 95 % interval over the pairs (of logarithms, by the normal
 // quantile: there are dozens), and the switches that a second of CPU time has:
 //

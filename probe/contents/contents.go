@@ -38,7 +38,7 @@ type Pages struct {
 func NewPages() *Pages { return &Pages{proc: procfs.Host, seed: maphash.MakeSeed()} }
 
 // Read hashes one page of a process, by its number (virtual address / 4096); zero
-// tells that all its bytes are 0, and ok is false where it could not be read. Pages of
+// means that all its bytes are 0, and ok is false where it could not be read. Pages of
 // one process are best read one after the other. Why nothing could be read, Err says.
 func (p *Pages) Read(pid int, page uint64) (hash uint64, zero, ok bool) {
 	if pid != p.pid && !p.open(pid) || p.mem == nil {

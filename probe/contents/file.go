@@ -114,7 +114,7 @@ func identify(proc procfs.FS, m Mapped, read func(f *os.File, length int64) erro
 }
 
 // answers refuses a file whose file system may never answer. Which it is, the mounts
-// of the process tell; of a mount that is not among them, as one that was taken away,
+// of the process show; of a mount that is not among them, as one that was taken away,
 // nothing is known.
 func answers(process procfs.Process, pinned *file.Pinned) error {
 	id, err := pinned.Mount()

@@ -149,7 +149,7 @@ func TestGroupsThatAppear(t *testing.T) {
 					before++
 				}
 				if path := rec.Path(File{f.Code.Device, f.Code.Inode}); path != "" && ofPrograms(&f) != (filepath.Base(path) == "maker") {
-					t.Errorf("a fault of %s is told as the program's: %t", path, ofPrograms(&f))
+					t.Errorf("a fault of %s is reported as the program's: %t", path, ofPrograms(&f))
 				}
 			}
 			if before == 0 {
@@ -161,7 +161,7 @@ func TestGroupsThatAppear(t *testing.T) {
 					executed = executed || int(e.Target) == i && int(e.PID) == want[target.Name] && e.Command == "maker"
 				}
 				if !executed {
-					t.Errorf("that %s executed the maker is not told: %+v", target.Name, rec.Executed)
+					t.Errorf("that %s executed the maker is not reported: %+v", target.Name, rec.Executed)
 				}
 			}
 		})
@@ -169,7 +169,7 @@ func TestGroupsThatAppear(t *testing.T) {
 }
 
 // Where more appear than there is room for, those that came first are watched, and
-// the others are told.
+// the others are reported.
 func TestMoreGroupsThanRoom(t *testing.T) {
 	for name, h := range hierarchiesOf(t) {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestRoomForGroups(t *testing.T) {
 	}
 	if r, err := Start(nil, Options{Below: "/there", Appearing: maxTargets + 1}); err == nil {
 		r.Stop()
-		t.Error("there is room for more targets than a record can tell")
+		t.Error("there is room for more targets than a record can name")
 	}
 }
 

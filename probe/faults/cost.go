@@ -17,7 +17,7 @@ import (
 // instruction that faults to the next, the processor's own exception among it.
 type CostOf struct {
 	Type Type
-	// What tells costs of one type apart: "written".
+	// What distinguishes costs of one type: "written".
 	What string
 	// Nanoseconds of one fault, with an interval; Recorded is the same while the
 	// recorder of this package watches, and has no values where it cannot.

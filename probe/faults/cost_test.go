@@ -22,7 +22,7 @@ func TestCost(t *testing.T) {
 	}
 	for _, typ := range []Type{Anonymous, Read, CopyOnWrite, Shared, WriteProtect} {
 		if !seen[typ] {
-			t.Errorf("what %s faults cost is not told", typ)
+			t.Errorf("what %s faults cost is not reported", typ)
 		}
 	}
 }

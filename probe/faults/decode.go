@@ -33,7 +33,7 @@ type raw struct {
 	majors, minors uint32
 }
 
-// mappingRecord tells whether the record is one of a mapping, not of a fault.
+// mappingRecord reports whether the record is one of a mapping, not of a fault.
 func mappingRecord(b []byte) bool { return binary.LittleEndian.Uint16(b[44:]) == isMapping }
 
 // decodeFault reads a fault's record, of recordSize bytes.

@@ -8,7 +8,7 @@ import (
 // A ring's bytes, whatever they are, are read without end or harm, and a
 // mapping is never one that follows.
 func FuzzStream(f *testing.F) {
-	seed := told(2,
+	seed := recordingOf(2,
 		Fault{Address: 0x1000, IP: 0x400000, Mapping: Mapping{Start: 0x1000, End: 0x3000, Inode: 4}, Code: Mapping{Start: 0x400000, End: 0x401000, Inode: 5}},
 		Fault{Target: 1, Address: 0x2000, Write: true},
 	).streams[0]

@@ -31,7 +31,7 @@ func (s *Share) add(same, anywhere bool) {
 // Part is what a share is of.
 type Part uint8
 
-// The parts of the address space by which duplicated faults are told.
+// The parts of the address space by which duplicated faults are listed.
 const (
 	PartAnonymous  Part = iota // private memory of no file
 	PartFile                   // a file's, mapped privately, and not executable
@@ -116,11 +116,11 @@ func (f *Fault) behind() iter.Seq[behind] {
 		}
 		if m.Flags&IsShared == 0 && (f.State == Swapped || f.State == Moving) {
 			// A private mapping's page that went to swap is a copy, the target's own: the
-			// kernel writes no file's page there. Of one that moves the entry does not tell.
+			// kernel writes no file's page there. Of one that moves the entry says nothing.
 			return
 		}
 		if frame, ok := f.Frame(); ok {
-			// What a private mapping has of a file's page may be a copy: its frame tells.
+			// What a private mapping has of a file's page may be a copy: its frame shows which.
 			if !yield(behind{File{Device: frames}, frame}) || m.Flags&IsShared == 0 {
 				return
 			}
@@ -149,7 +149,7 @@ func (o owners[K]) note(key K, target int32) {
 }
 
 // Duplicates finds the duplicated faults of a recording. It goes through the
-// records twice and keeps a key for each page that was faulted on. use tells which faults
+// records twice and keeps a key for each page that was faulted on. use selects which faults
 // count; nil is all.
 func (r *Recording) Duplicates(use func(*Fault) bool) Duplicates {
 	same, anywhere := owners[placed]{}, owners[behind]{}

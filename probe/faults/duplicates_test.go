@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// told makes a recording of faults, without a kernel: as the programs would
+// recordingOf makes a recording of faults, without a kernel: as the programs would
 // have written it.
-func told(targets int, all ...Fault) *Recording {
+func recordingOf(targets int, all ...Fault) *Recording {
 	s := &stream{}
 	put := func(fill func(b []byte)) {
 		fill(s.room(1))
@@ -91,7 +91,7 @@ func TestCopiesInSwapAreNoDuplicates(t *testing.T) {
 		}
 		other := fault
 		other.Target = 1
-		if got := told(2, fault, other).Duplicates(nil).All; got != c.want {
+		if got := recordingOf(2, fault, other).Duplicates(nil).All; got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
 		}
 	}
@@ -104,7 +104,7 @@ func TestDuplicates(t *testing.T) {
 	heap := Mapping{Start: 0x10000, End: 0x20000, Flags: MayRead | MayWrite, Anonymous: true}
 	code := Mapping{Start: 0x400000, End: 0x500000, Flags: MayRead | MayExecute, Device: 3, Inode: 9, Page: 1}
 	const present = 1
-	r := told(3,
+	r := recordingOf(3,
 		// The same page of the same file, in two targets.
 		Fault{Target: 0, Address: 0x100000, IP: 0x400010, Mapping: file(0x100000), Code: code},
 		Fault{Target: 1, Address: 0x100123, IP: 0x400010, Mapping: file(0x100000), Code: code},

@@ -90,7 +90,7 @@ func StartEvents(targets []Target) (_ *Counter, err error) {
 
 // open counts a target's threads. One that is made meanwhile by a thread that is
 // not counted yet is missed: looked for again, those that counted threads have
-// made, and that are counted with them, could not be told from it.
+// made, and that are counted with them, could not be distinguished from it.
 func (c *Counter) open(target int, open map[int]bool) error {
 	pids, err := c.targets[target].processes()
 	if err != nil {

@@ -80,7 +80,7 @@ func eventsOfGroups(t *testing.T, h cgroup.Hierarchy, n int) {
 	}
 	for i, d := range did {
 		if got := counts[i].Total(); got < d.minor || got > d.minor+uint64(n)/2 {
-			t.Errorf("target %d: %d counted, and its process was told of %d", i, got, d.minor)
+			t.Errorf("target %d: %d counted, and its process saw %d", i, got, d.minor)
 		}
 	}
 	one.end()

@@ -64,7 +64,7 @@ func (t Type) String() string {
 	return "unknown"
 }
 
-// InTable tells whether the type is one of S1's.
+// InTable reports whether the type is one of S1's.
 func (t Type) InTable() bool { return t < Spurious }
 
 // Fault is one page fault.
@@ -85,7 +85,7 @@ type Fault struct {
 	// entry at a level means no table below it.
 	Level uint8
 	Type  Type
-	// Kernel tells that the kernel touched the page for the process: a read() into fresh memory.
+	// Kernel means that the kernel touched the page for the process: a read() into fresh memory.
 	Kernel  bool
 	Write   bool
 	Execute bool
@@ -93,9 +93,9 @@ type Fault struct {
 	Mapping Mapping
 	// Code says what lies at IP; the zero value where Kernel.
 	Code Mapping
-	// Major tells that it waited for a device. It follows from the thread's
+	// Major means that it waited for a device. It follows from the thread's
 	// own count at its next fault or its end; MajorKnown is false where that does not
-	// tell it, as for a thread whose end was not seen.
+	// say, as for a thread whose end was not seen.
 	Major, MajorKnown bool
 }
 

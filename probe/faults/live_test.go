@@ -40,7 +40,7 @@ func stop(t testing.TB, r *Recorder) *Recording {
 	return rec
 }
 
-// sort of a fault, as far as these tests tell them apart.
+// sort of a fault, as far as these tests distinguish them.
 type sort struct {
 	Type                Type
 	State               State
@@ -241,7 +241,7 @@ func TestServedIsWhatTheKernelCounts(t *testing.T) {
 	m.end()
 	rec := stop(t, r)
 	if got := rec.Counts[0].Total(); got < did.minor || got < 50*16 || rec.Served[0].Minor+rec.Served[0].Major != got {
-		t.Errorf("%d recorded, %+v served, and the process was told of %d", got, rec.Served[0], did.minor)
+		t.Errorf("%d recorded, %+v served, and the process saw %d", got, rec.Served[0], did.minor)
 	}
 	sites := map[Site]int{}
 	for f := range rec.All() {

@@ -92,7 +92,7 @@ func begin(t testing.TB, prepare func(*exec.Cmd), args ...string) *maker {
 	return m
 }
 
-// try starts one below another program, if there is one, and tells whether that
+// try starts one below another program, if there is one, and reports whether that
 // worked.
 func try(t testing.TB, under []string, args ...string) (*maker, bool) {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 	"tare/probe/symbol"
 )
 
-// Names tells which functions code sites are in. It reads each file once, where
+// Names gives which functions code sites are in. It reads each file once, where
 // this host has it mounted.
 type Names struct {
 	recording *Recording

@@ -23,14 +23,14 @@ func (r *Recording) Began(target int32) (at time.Duration, ok bool) {
 	return 0, false
 }
 
-// ofRuntime tells whether a name is of a runtime that executes itself again: its
+// ofRuntime reports whether a name is of a runtime that executes itself again: its
 // own, or that of the link or descriptor by which it does.
 func ofRuntime(command string) bool {
 	return probe.ComponentOf(probe.Process{PID: 1, Comm: command}, 0) == probe.Runtime ||
 		command == "exe" || strings.Trim(command, "0123456789") == ""
 }
 
-// Programs gives what tells the faults of containers' programs from those of the
+// Programs gives what distinguishes the faults of containers' programs from those of the
 // runtime that started them while recording; for [Recording.Duplicates].
 func (r *Recording) Programs() func(*Fault) bool {
 	began := make([]time.Duration, len(r.Targets))

@@ -25,7 +25,7 @@ func TestNothingIsLostAtFullRate(t *testing.T) {
 	t.Errorf("each of %d times records were lost, at last %d", attempts, lost)
 }
 
-// fullRate faults on every CPU, and tells how many records were lost, without which the
+// fullRate faults on every CPU, and reports how many records were lost, without which the
 // others are to be as they should.
 func fullRate(t *testing.T) (lost uint64) {
 	t.Helper()
@@ -69,7 +69,7 @@ func fullRate(t *testing.T) (lost uint64) {
 			t.Errorf("%s: %d recorded, %d counted, want the same and %d at least", targets[i].Name, recorded[i], got, 16*rounds)
 		}
 		if served := rec.Served[i]; served.Minor < did[i].minor {
-			t.Errorf("%s: the kernel served %d, and told the process of %d", targets[i].Name, served.Minor, did[i].minor)
+			t.Errorf("%s: the kernel served %d, and reported %d to the process", targets[i].Name, served.Minor, did[i].minor)
 		}
 	}
 	t.Logf("%.0f faults/s", rec.Rate(rec.Records()))
@@ -77,7 +77,7 @@ func fullRate(t *testing.T) (lost uint64) {
 }
 
 // A ring that is far too small, and a bound on what is kept: whatever is lost, the
-// counts are whole, and what there is no record of is told.
+// counts are whole, and what there is no record of is reported.
 func TestCountsAreWholeWhateverIsLost(t *testing.T) {
 	const rounds = 5000
 	for _, o := range []Options{{Ring: 1}, {Keep: 1000}, {Ring: 1, Keep: 20000}} {
@@ -102,7 +102,7 @@ func TestCountsAreWholeWhateverIsLost(t *testing.T) {
 			t.Errorf("%+v: %d kept, %d dropped", o, recorded, rec.Dropped)
 		}
 		if recorded+rec.Lost+rec.Dropped != counted || rec.Records() != recorded {
-			t.Errorf("%+v: %d recorded (%d told), %d lost and %d dropped of %d", o, recorded, rec.Records(), rec.Lost, rec.Dropped, counted)
+			t.Errorf("%+v: %d recorded (%d reported), %d lost and %d dropped of %d", o, recorded, rec.Records(), rec.Lost, rec.Dropped, counted)
 		}
 	}
 }

@@ -22,14 +22,14 @@ import (
 
 // Options of a recording. The zero value is a good one.
 type Options struct {
-	// Ring is the room for records that wait for the reader, bytes a CPU; 16 MiB unless told, a
+	// Ring is the room for records that wait for the reader, bytes a CPU; 16 MiB by default, a
 	// quarter of a million records, half a second of the fastest a CPU can fault;
 	// less on a host of many CPUs.
 	Ring int
 	// Keep is how many records are kept at most, 65 bytes each: of faults, and of the
-	// mappings that they refer to. Unless told it is 16 million, which is 1.1 GB; what a
+	// mappings that they refer to. By default it is 16 million, which is 1.1 GB; what a
 	// recording does not need it does not take. Faults beyond are counted by type all
-	// the same, and told as Dropped. Executions and ends of threads are kept besides, at most 4
+	// the same, and counted as Dropped. Executions and ends of threads are kept besides, at most 4
 	// million, of 80 bytes; those beyond are LostEvents. [Recording.Duplicates] takes 110 to
 	// 180 bytes more, while it runs, for each different page of a file that was faulted on.
 	Keep int
@@ -37,8 +37,8 @@ type Options struct {
 	// below it becomes a target of its own as it first takes a fault, named by its
 	// directory's name. For containers that are yet to start.
 	Below string
-	// Appearing is how many targets may appear below Below; 256 unless told. The
-	// kernel keeps 8 KiB a CPU for each. Those beyond are not watched, and told
+	// Appearing is how many targets may appear below Below; 256 by default. The
+	// kernel keeps 8 KiB a CPU for each. Those beyond are not watched, and counted
 	// as Unplaced.
 	Appearing int
 
@@ -211,7 +211,7 @@ func (o Options) appearing() int {
 	return defaultAppearing
 }
 
-// happened is what was told of processes, as much of it as is kept.
+// happened is what was reported of processes, as much of it as is kept.
 type happened struct {
 	events []event
 	most   int
@@ -228,7 +228,7 @@ func (h *happened) note(e event) {
 	h.events = append(h.events, e)
 }
 
-// readEvents takes what is told of processes.
+// readEvents takes what is reported of processes.
 func (r *Recorder) readEvents() {
 	defer close(r.eventsDone)
 	var record ringbuf.Record

@@ -37,7 +37,7 @@ func (c *Count) Add(d Count) {
 }
 
 // Served is what the kernel itself counted of the threads that were seen to
-// fault: its minor and major faults, as getrusage tells them. It counts what it served, so
+// fault: its minor and major faults, as getrusage reports them. It counts what it served, so
 // no refused and hardly a spurious fault, and adds what it brought in for itself by
 // walking the tables, which raises no exception.
 type Served struct{ Minor, Major uint64 }
@@ -54,7 +54,7 @@ type Execution struct {
 // File names a file as Mapping does.
 type File struct{ Device, Inode uint64 }
 
-// Known says what a back end can tell.
+// Known says what a back end can know.
 type Known struct {
 	Types   bool // the type of each fault, and what comes of it
 	Kernel  bool // faults that the kernel took apart from the program's
@@ -175,7 +175,7 @@ type thread struct {
 	minor, major           uint32
 }
 
-// settle goes through the records once, and tells from a thread's counts at
+// settle goes through the records once, and finds from a thread's counts at
 // its next fault, or its end, what became of each.
 func (r *Recording) settle(events []event) {
 	r.Served = make([]Served, len(r.Targets))

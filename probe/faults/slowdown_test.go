@@ -53,7 +53,7 @@ func ways(b *testing.B, lost *uint64) []way {
 // How much slower a program that does nothing but fault is while it is
 // recorded, while another is, and under perf; and by how much more CPU time it
 // takes itself, which neighbours on the host disturb less. Each round runs all ways, one
-// after the other; the median of the rounds' ratios to the program alone is told.
+// after the other; the median of the rounds' ratios to the program alone is reported.
 func BenchmarkSlowdown(b *testing.B) {
 	var lost uint64
 	all := ways(b, &lost)

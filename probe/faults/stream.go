@@ -43,7 +43,7 @@ func (s *stream) room(n int) []byte {
 	return s.slabs[len(s.slabs)-1][at*recordSize : (at+n)*recordSize]
 }
 
-// fault decodes one record, or tells that it is none of a fault.
+// fault decodes one record, or reports that it is none of a fault.
 func (s *stream) fault(i int) (raw, bool) {
 	b := s.record(i)
 	if mappingRecord(b) {

@@ -52,7 +52,7 @@ func (w *watch) locate(targets []Target, below string) error {
 	return err
 }
 
-// set tells the programs what stays the same.
+// set passes to the programs what stays the same.
 func (w *watch) set(spec *ebpf.CollectionSpec) error {
 	var subsystems [bpf.MostHierarchies]int32
 	copy(subsystems[:], w.hierarchies.Subsystems)
@@ -69,7 +69,7 @@ func (w *watch) set(spec *ebpf.CollectionSpec) error {
 	return err
 }
 
-// watch tells them what is watched.
+// watch passes to them what is watched.
 func (w *watch) watch(collection *ebpf.Collection) error {
 	for d, target := range w.roots {
 		if err := collection.Maps[objectMapRoots].Put(d, target); err != nil {

@@ -1,4 +1,4 @@
-// Package gpu tells what a CUDA program did and how long it took: kernels, calls of the
+// Package gpu records what a CUDA program did and how long it took: kernels, calls of the
 // API, copies, the compilation of PTX, each with its distribution; without changing the
 // program.
 //
@@ -9,8 +9,8 @@
 // taking it costs. What it writes, one file a process, docs/gpu-trace.md specifies;
 // [Read] reads it, and [Summarize] makes figures of it.
 //
-// It neither needs a GPU nor CUDA to be built, read or tested. [Ask] has the driver tell
-// which devices it serves; what a host has by its files is told by kernel/nvidia.
+// It neither needs a GPU nor CUDA to be built, read or tested. [Ask] has the driver report
+// which devices it serves; what a host has by its files is reported by kernel/nvidia.
 package gpu
 
 import (
@@ -82,7 +82,7 @@ type Trace struct {
 	RealTime     time.Time
 	// Driver is the driver's CUDA version, 12040; CUPTI's is that of its API; 0 is not known.
 	Driver, CUPTI int
-	// Loading is when the driver loads kernels: "eager", "lazy"; empty where it does not tell.
+	// Loading is when the driver loads kernels: "eager", "lazy"; empty where it does not say.
 	Loading string
 	// Compiler: the driver's compiler of PTX was mapped at the end; nil where that was not seen.
 	Compiler *bool
@@ -112,7 +112,7 @@ type Device struct {
 
 // Call is one call of the driver or the runtime.
 type Call struct {
-	// Name is the function's, without what tells its versions apart: "cuMemAlloc",
+	// Name is the function's, without what distinguishes its versions: "cuMemAlloc",
 	// "cudaMemcpyAsync".
 	Name        string
 	Start, Took time.Duration
@@ -175,7 +175,7 @@ const (
 	CacheStore JITKind = "cache store"
 )
 
-// JIT is one such operation, which CUPTI alone tells.
+// JIT is one such operation, which CUPTI alone reports.
 type JIT struct {
 	Kind        JITKind
 	Start, Took time.Duration
@@ -202,7 +202,7 @@ const (
 	Fat         Form = "fat binary"
 )
 
-// Module is one that was loaded. Only interposition tells.
+// Module is one that was loaded. Only interposition reports it.
 type Module struct {
 	Form        Form
 	Start, Took time.Duration // of the call
@@ -211,7 +211,7 @@ type Module struct {
 	// Arch is 10 * major + minor of the device that it was loaded for, 0 where that is not known.
 	Arch int
 	// Compiles: there is PTX in it and no cubin that runs on the device; nil where that
-	// cannot be told.
+	// cannot be known.
 	Compiles *bool
 	Status   int
 	Thread   int
@@ -243,7 +243,7 @@ type LostCalls struct {
 	Time  time.Duration
 }
 
-// Any tells whether anything is missing that would have been among the figures.
+// Any reports whether anything is missing that would have been among the figures.
 func (l Lost) Any() bool {
 	return l.Calls+l.Work+l.Other+l.Full+l.Capture+l.Failed+l.Unfinished+l.Dropped+l.Unknown+l.Versions > 0
 }

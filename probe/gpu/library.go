@@ -199,7 +199,7 @@ func (r *Refused) Error() string {
 	return "no CUDA: " + r.What + ": " + r.Mend
 }
 
-// refusals are the results of cuInit that tell a cause (CUresult in the CUDA Driver API's
+// refusals are the results of cuInit that name a cause (CUresult in the CUDA Driver API's
 // reference).
 var refusals = map[int][2]string{
 	3:   {"the driver is not initialized", "look for NVRM and Xid lines in dmesg"},
@@ -216,7 +216,7 @@ var refusals = map[int][2]string{
 	999: {"the driver failed for an unknown reason", "load the module nvidia_uvm (modprobe nvidia-uvm), and look for Xid lines in dmesg"},
 }
 
-// Ask runs the program that [Build] made, and has the driver tell its version and
+// Ask runs the program that [Build] made, and has the driver report its version and
 // devices. No memory of a device is taken. The error is a *[Refused] where there is no
 // library, or the driver serves no device.
 func Ask(ctx context.Context, ask string, env []string) (Driver, error) {
@@ -276,7 +276,7 @@ func parseAnswer(out []byte) (Driver, error) {
 	return d, nil
 }
 
-// Supports tells why a device cannot run what was compiled for an architecture (10 *
+// Supports says why a device cannot run what was compiled for an architecture (10 *
 // major + minor) alone; nil where it can: a cubin runs on devices of its major
 // version and no lower minor one.
 func (d Device) Supports(arch int) error {

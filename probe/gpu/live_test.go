@@ -208,7 +208,7 @@ func TestInterposition(t *testing.T) {
 	}
 }
 
-// What is handed out under another address than it is exported at is told by its version.
+// What is handed out under another address than it is exported at is recognised by its version.
 func TestInterpositionOfPrivateAddresses(t *testing.T) {
 	o := run{route: "proc2", scenario: "plain", probe: gpu.Probe{Method: gpu.Interposition}, env: []string{"FAKE_PRIVATE=1"}}.do(t)
 	plainHolds(t, one(t, o))

@@ -480,7 +480,7 @@ func (r *reader) call(id uint32) string {
 	return unversioned(name)
 }
 
-// unversioned cuts off what tells versions of a function apart: "_v2", "_v3020", "_ptds", "_ptsz".
+// unversioned cuts off what distinguishes versions of a function: "_v2", "_v3020", "_ptds", "_ptsz".
 func unversioned(name string) string {
 	for {
 		at := strings.LastIndexByte(name, '_')

@@ -166,7 +166,7 @@ func TestReadConvertsClocks(t *testing.T) {
 	}
 }
 
-// Calls within others of their thread are told, whatever order they were written in.
+// Calls within others of their thread are reported, whatever order they were written in.
 func TestReadNests(t *testing.T) {
 	tr := read(t, newFile(1).
 		name(1, 1, "cudaMalloc_v3020").name(1, 2, "cuMemAlloc_v2").

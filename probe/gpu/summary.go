@@ -86,7 +86,7 @@ type KernelTime struct {
 
 // DeviceTime is the time in which one device did something.
 type DeviceTime struct {
-	Device Device // its ordinal alone where the driver told nothing; -1: not known
+	Device Device // its ordinal alone where the driver reported nothing; -1: not known
 	// In which at least one kernel, or graph, ran; at least one copy or set; at least one
 	// of any. What is known by the call alone is not in them.
 	Kernels, Copies, Any time.Duration
@@ -255,7 +255,7 @@ func (l *Lost) add(o Lost) {
 // interval is from one moment to another.
 type interval struct{ from, to time.Duration }
 
-// copyKind is what tells copies apart.
+// copyKind is what distinguishes copies.
 type copyKind struct {
 	direction Direction
 	memory    Memory
@@ -278,7 +278,7 @@ type gathered struct {
 	devices                                    map[string]Device
 }
 
-// deviceKey tells devices apart across processes, whose ordinals may differ.
+// deviceKey distinguishes devices across processes, whose ordinals may differ.
 func deviceKey(d Device) string {
 	if d.UUID != "" {
 		return d.UUID

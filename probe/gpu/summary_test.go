@@ -69,7 +69,7 @@ func TestNothing(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if _, ok := s.Call("cuInit"); ok {
-		t.Error("a call that was not made is told")
+		t.Error("a call that was not made is reported")
 	}
 	if n := s.API.Time.Histogram().TotalCount(); n != 0 {
 		t.Errorf("%d values of nothing", n)

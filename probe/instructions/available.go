@@ -1,6 +1,6 @@
 package instructions
 
-// Available tells whether [Count] can be had here. The error is a
+// Available reports whether [Count] can be had here. The error is a
 // *[probe.Missing].
 func Available() error {
 	_, err := library()

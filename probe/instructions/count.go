@@ -180,7 +180,7 @@ func run(ctx context.Context, argv []string, root, lib string, env []string) (ui
 	}
 	defer report.Close()
 	// The tool is called without valgrind's launcher, which would look for a tool
-	// that fits the program, from the host: what it tells the tool, it is told here.
+	// that fits the program, from the host: what it says to the tool is read here.
 	args := []string{
 		"valgrind", "--tool=" + tool, "--cache-sim=no", "--branch-sim=no", "--trace-children=no", "--vgdb=no",
 		"--cachegrind-out-file=/dev/null", "--command-line-only=yes", "--log-fd=3",

@@ -8,7 +8,7 @@
 // counts is another run than the one that was watched.
 //
 // Both count user mode alone: valgrind sees nothing of the kernel, and the
-// processor is told to leave it out. Their counts of one program differ by what an
+// processor is set to leave it out. Their counts of one program differ by what an
 // instruction is to each (a repeated string instruction is one to the processor, and
 // one a step to valgrind), and by what the program does by the clock.
 package instructions
@@ -66,7 +66,7 @@ func watch(layout cgroup.Layout, cgroupDir string, event perfevent.Event) (*Coun
 }
 
 // counted gives the directory of the same group in the hierarchy by which perf
-// tells groups apart: perf_event's of version 1 where it is mounted, else version
+// distinguishes groups: perf_event's of version 1 where it is mounted, else version
 // 2's.
 func counted(layout cgroup.Layout, cgroupDir string) (string, error) {
 	perf, ok := layout.For("perf_event")

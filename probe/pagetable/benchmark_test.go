@@ -13,9 +13,9 @@ import (
 	"tare/kernel/procfs"
 )
 
-// Rates of which SPECIFICATION.md speaks. Each is told beside the rate of what
+// Rates of which SPECIFICATION.md speaks. Each is reported beside the rate of what
 // it is held to, read in turns with it in the same run; of both the median
-// counts, since the host has other work. Ratios are told of time elapsed, and of CPU time,
+// counts, since the host has other work. Ratios are reported of time elapsed, and of CPU time,
 // which other work does not lengthen and a second reader does not shorten.
 
 const bigMebibytes = "2048"
@@ -59,7 +59,7 @@ func median(all []cost) (m cost) {
 	return cost{elapsed[len(all)/2], cpu[len(all)/2]}
 }
 
-// report tells the rate of n, and what part it is of the rate of what is raw.
+// report reports the rate of n, and what part it is of the rate of what is raw.
 func report(b *testing.B, unit string, n uint64, ours, raw []cost, of string) {
 	b.Helper()
 	m, r := median(ours), median(raw)
@@ -97,7 +97,7 @@ func BenchmarkWalkFlags(b *testing.B) {
 
 // rawFlags reads the flags of as many frames as the helper has, one after the
 // other from the middle of memory on, and does nothing with them: as fast as
-// the kernel tells them.
+// the kernel reports them.
 func rawFlags(b *testing.B, frames uint64) {
 	b.Helper()
 	f, err := os.Open("/proc/kpageflags")
@@ -164,7 +164,7 @@ func BenchmarkManyContainers(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory tells how many bytes a census takes for each entry.
+// BenchmarkMemory reports how many bytes a census takes for each entry.
 func BenchmarkMemory(b *testing.B) {
 	taker := takers(b)[0]
 	big := start(b, "big", "512", "1")

@@ -24,7 +24,7 @@ func expect(t *testing.T, taker Taker, s *Space, name string, r region, kind Kin
 		}
 		required := w.required
 		if taker.Name() == "pagemap" {
-			required &^= Writable | Dirty // which only the walk tells
+			required &^= Writable | Dirty // which only the walk knows
 		}
 		if !e.Has(required) || e&w.refused != 0 {
 			t.Errorf("%s: %s: page %d is %#x, want %#x set and %#x not", taker.Name(), name, page, e, required, w.refused)
@@ -117,7 +117,7 @@ func TestMappedFile(t *testing.T) {
 		}
 		for _, m := range s.Mappings {
 			if m.File == file && (m.Inode == 0 || m.Device == 0) {
-				t.Errorf("%s: the file is told without its identity: %+v", taker.Name(), m)
+				t.Errorf("%s: the file is reported without its identity: %+v", taker.Name(), m)
 			}
 		}
 	}), h.pid)

@@ -22,8 +22,8 @@ type layout struct {
 	limit uint64
 }
 
-// DirectMap tells where the kernel maps all memory, by which the address of a
-// page table is told from the entry that points to it, and how many levels page
+// DirectMap gives where the kernel maps all memory, by which the address of a
+// page table is distinguished from the entry that points to it, and how many levels page
 // tables have. Both are fixed while the kernel runs. The error is a
 // [*probe.Missing] where this host does not let it be found.
 func DirectMap() (base uint64, levels int, err error) {
@@ -57,14 +57,14 @@ const (
 	kernelHalf4 = 0xffff800000000000
 )
 
-// encrypted are the bits that tell of encrypted memory, where AMD's processors
+// encrypted are the bits that mark encrypted memory, where AMD's processors
 // may have one: never part of an address there.
 var encrypted = []uint64{0, 1 << 51, 1 << 47}
 
 // layout finds the base by trying. The topmost table of our own page tables has a known
 // kernel address, which lies in the map and is less than the memory's size
 // above the base. For each base that this leaves, the tables are followed to
-// pages of our own, whose frames pagemap tells: the right base leads to them.
+// pages of our own, whose frames pagemap gives: the right base leads to them.
 //
 // Tried from the lowest on, no attempt reads above the map, where devices are:
 // what is read has a physical address below the memory's end.
@@ -121,7 +121,7 @@ func (w *walker) layout() (layout, error) {
 	return layout{}, needs.Missing(fmt.Sprintf("the kernel's map of all memory is not found below %#x", pgd), "the census by pagemap shows the same")
 }
 
-// leads tells whether a layout leads to the frames that pages of ours have.
+// leads reports whether a layout leads to the frames that pages of ours have.
 func (w *walker) leads(l layout, pages []uint64) (bool, error) {
 	format := l.format(0)
 	for _, page := range pages {

@@ -38,5 +38,5 @@ const (
 // Frame is the number of the physical page, or the place in swap.
 func (e Entry) Frame() uint64 { return uint64(e & Frames) }
 
-// Has tells whether all of flags are set.
+// Has reports whether all of flags are set.
 func (e Entry) Has(flags Entry) bool { return e&flags == flags }

@@ -14,9 +14,9 @@ import (
 	"tare/probe"
 )
 
-// Files is the back end that reads /proc/PID/pagemap. It tells nothing of what
+// Files is the back end that reads /proc/PID/pagemap. It knows nothing of what
 // an entry allows, nor whether it was used; whether a page is mapped by an entry of a
-// higher level PAGEMAP_SCAN tells (Linux 6.7), and on older kernels it is taken so where a
+// higher level PAGEMAP_SCAN reports (Linux 6.7), and on older kernels it is taken so where a
 // huge page is mapped whole and aligned.
 type Files struct {
 	flags  *flagger
@@ -105,7 +105,7 @@ func (t *Files) Take(ctx context.Context, processes []Process, flags bool) (*Cen
 }
 
 // twin finds a process' place among those that were counted, and whether one
-// of them has the same address space. Where the kernel does not tell, none has.
+// of them has the same address space. Where the kernel does not say, none has.
 func (t *Files) twin(seen []int, pid int) (at int, twin bool) {
 	return slices.BinarySearchFunc(seen, pid, func(a, b int) int {
 		order, err := process.CompareMemory(a, b)
@@ -217,7 +217,7 @@ func (t *Files) mapping(
 	return counted, nil
 }
 
-// take takes the words of one stretch of a mapping, and tells whether there was any entry.
+// take takes the words of one stretch of a mapping, and reports whether there was any entry.
 func (t *Files) take(
 	entries *pagemap.File,
 	index int,
@@ -332,7 +332,7 @@ func mark(entries []Entry) {
 	}
 }
 
-// findZeros marks the huge page of zeros, which pagemap tells for a file's.
+// findZeros marks the huge page of zeros, which pagemap takes for a file's.
 func (t *Files) findZeros(m *Mapping, taken []Entry) error {
 	for i := 0; i < len(taken); i += tableEntries {
 		e := taken[i]

@@ -74,12 +74,12 @@ type block struct {
 // for two stretches costs less than two: a call takes the time of two frames.
 const bridge = 2
 
-// isZero stands in a block's bits where an Entry has SharedFrame, which no flag tells.
+// isZero stands in a block's bits where an Entry has SharedFrame, which no flag shows.
 const isZero = SharedFrame >> flagShift
 
 const flagShift = 48 // of Anon
 
-// flag sets in all entries what the kernel knows of their frames. files tells to set
+// flag sets in all entries what the kernel knows of their frames. files has it set
 // FileFrame too.
 func (f *flagger) flag(ctx context.Context, spaces []Space, files bool) error {
 	if f.blocks == nil {

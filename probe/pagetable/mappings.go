@@ -9,7 +9,7 @@ import (
 	"tare/kernel/procfs"
 )
 
-// identity tells a file from others.
+// identity distinguishes a file from others.
 type identity struct{ device, inode uint64 }
 
 // executable is a process' own executable.
@@ -18,7 +18,7 @@ type executable struct {
 	identity
 }
 
-// programOf tells a process' executable; the zero value where it cannot be read.
+// programOf gives a process' executable; the zero value where it cannot be read.
 func programOf(p procfs.Process) executable {
 	var own executable
 	own.path, _ = os.Readlink(p.Path("exe"))
@@ -30,7 +30,7 @@ func programOf(p procfs.Process) executable {
 	return own
 }
 
-// is tells whether a mapping is of the executable. A file system of layers may tell
+// is reports whether a mapping is of the executable. A file system of layers may report
 // a mapping's device and inode otherwise than stat does: so the same path is
 // enough.
 func (p executable) is(m *procfs.Mapping) bool {
@@ -55,7 +55,7 @@ type atlas struct {
 	names map[string]string
 }
 
-// layoutText is what mappings are told from.
+// layoutText is what mappings are distinguished from.
 type layoutText struct {
 	text string // of /proc/PID/maps
 	own  executable
@@ -65,7 +65,7 @@ func newAtlas() *atlas {
 	return &atlas{texts: map[layoutText][]Mapping{}, names: map[string]string{}}
 }
 
-// mappings describes what a process maps, from the text that tells it.
+// mappings describes what a process maps, from the text that lists it.
 func (a *atlas) mappings(p procfs.Process, text []byte, own executable) ([]Mapping, error) {
 	key := layoutText{string(text), own}
 	if all, known := a.texts[key]; known {
@@ -122,7 +122,7 @@ func mappingsOf(maps []procfs.Mapping, own executable) []Mapping {
 	return all
 }
 
-// kindOf tells what a mapping holds; executed, whether its file is mapped
+// kindOf gives what a mapping holds; executed, whether its file is mapped
 // executable anywhere in the process.
 func kindOf(m *procfs.Mapping, own executable, executed bool) Kind {
 	switch {
@@ -152,7 +152,7 @@ func kindOf(m *procfs.Mapping, own executable, executed bool) Kind {
 	return FileData
 }
 
-// unfiled tells what lies behind the kernel's own names.
+// unfiled gives what lies behind the kernel's own names.
 func unfiled(name string) Kind {
 	switch {
 	case name == "[heap]":
@@ -168,7 +168,7 @@ func unfiled(name string) Kind {
 	return VDSO
 }
 
-// shared tells shared memory that is in no file, or in one only by name. It is
+// shared recognises shared memory that is in no file, or in one only by name. It is
 // what it is even where code is written to it and executed from it. The kernel's own files
 // have no place in any directory.
 func shared(m *procfs.Mapping) bool {
@@ -183,7 +183,7 @@ func pick(first bool, a, b Kind) Kind {
 	return b
 }
 
-// behind is what frames a mapping has, as far as the mapping itself tells.
+// behind is what frames a mapping has, as far as the mapping itself shows.
 type behind uint8
 
 const (

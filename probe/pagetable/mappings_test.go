@@ -16,7 +16,7 @@ func TestKinds(t *testing.T) {
 	}{
 		{"1000-2000 r--p 00000000 fe:00 7    /usr/bin/server", Code, "/usr/bin/server"},
 		{"2000-3000 r-xp 00001000 fe:00 7    /usr/bin/server", Code, "/usr/bin/server"},
-		{"3000-4000 rw-p 00002000 00:2a 99   /usr/bin/server", Code, "/usr/bin/server"}, // layers tell another device
+		{"3000-4000 rw-p 00002000 00:2a 99   /usr/bin/server", Code, "/usr/bin/server"}, // layers report another device
 		{"4000-5000 r--p 00000000 fe:00 7    /proc/self/exe (deleted)", Code, "/proc/self/exe"},
 		{"5000-6000 r--p 00000000 fe:00 8    /lib/libc.so.6", Library, "/lib/libc.so.6"},
 		{"6000-7000 r-xp 00001000 fe:00 8    /lib/libc.so.6", Library, "/lib/libc.so.6"},

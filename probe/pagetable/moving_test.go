@@ -105,7 +105,7 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// Of a process whose first thread has ended the others tell.
+// Of a process whose first thread has ended the others have it.
 func TestFirstThreadEnded(t *testing.T) {
 	h := start(t, "headless")
 	takers := takers(t)
@@ -113,7 +113,7 @@ func TestFirstThreadEnded(t *testing.T) {
 	for {
 		s, f, err := meet(h.pid)
 		if err != nil || f != counted {
-			t.Fatalf("the process is told for %d (%v)", f, err)
+			t.Fatalf("the process is taken for %d (%v)", f, err)
 		}
 		if s.stat.Zombie() {
 			break
@@ -178,12 +178,12 @@ func TestRestlessProcess(t *testing.T) {
 			}
 		}
 		if changed == 0 {
-			t.Errorf("%s: no census of a process that maps and unmaps all the time was told as changed", taker.Name())
+			t.Errorf("%s: no census of a process that maps and unmaps all the time was marked as changed", taker.Name())
 		}
 	}
 }
 
-// A process that executes programs, again and again, is counted whole or told
+// A process that executes programs, again and again, is counted whole or marked
 // as gone, and is no error.
 func TestExecutingProcess(t *testing.T) {
 	h := start(t, "executing")

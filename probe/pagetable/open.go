@@ -7,7 +7,7 @@ import (
 	"tare/probe"
 )
 
-// Open opens the back end that tells most here: the walk of the page tables
+// Open opens the back end that knows most here: the walk of the page tables
 // where it works, else pagemap; then note says why. The error is a
 // [*probe.Missing] where neither works.
 func Open() (t Taker, note string, err error) {
@@ -25,7 +25,7 @@ func Open() (t Taker, note string, err error) {
 	return files, fmt.Sprintf("page tables are read by pagemap, which does not tell what is writable or accessed: %v", err), nil
 }
 
-// Common are the parts of an entry that both back ends tell, and in which they
+// Common are the parts of an entry that both back ends know, and in which they
 // agree on a process that does nothing meanwhile. FileFrame is among them only
 // where flags were asked for.
 const Common = Frames | Present | Swapped | Huge | Zero

@@ -78,7 +78,7 @@ type Space struct {
 	Mappings []Mapping // ascending; not to be changed: spaces that map the same share it
 	Runs     []Run     // ascending; only pages with an entry
 	Tables   Tables
-	// Changed tells that the process mapped or unmapped memory while the
+	// Changed means that the process mapped or unmapped memory while the
 	// census read it: its figures are of no single moment.
 	Changed bool
 }
@@ -93,7 +93,7 @@ type Process struct {
 type Census struct {
 	// Backend is "page tables" or "pagemap".
 	Backend string
-	// Flags tells that what comes from /proc/kpageflags is in the entries.
+	// Flags means that what comes from /proc/kpageflags is in the entries.
 	Flags  bool
 	Spaces []Space
 	// Gone are the processes that ended or executed another program before they
@@ -126,7 +126,7 @@ type Taker interface {
 	// Name is what Census.Backend says.
 	Name() string
 	// Take reads the page tables of processes. Processes that end meanwhile
-	// are told, and no error. flags asks for the frames' flags too.
+	// are reported, and no error. flags asks for the frames' flags too.
 	Take(ctx context.Context, processes []Process, flags bool) (*Census, error)
 	Close() error
 }

@@ -135,7 +135,7 @@ func place(maps []Mapping) (at [2]uint64) {
 	return at
 }
 
-// fateOf tells what an error in reading a process' files says of the process;
+// fateOf gives what an error in reading a process' files says of the process;
 // the error is left where it says something else.
 func fateOf(err error) (fate, error) {
 	switch {

@@ -304,7 +304,7 @@ func compare(a, b *Space, mask Entry) (differences []string) {
 	return differences
 }
 
-// alive tells whether a process is there to be signalled.
+// alive reports whether a process is there to be signalled.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	return err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)

@@ -11,10 +11,10 @@ import (
 
 // Walk is the back end that reads the page tables themselves.
 //
-// Without flags it tells FileFrame by the mapping: in a private mapping of a
+// Without flags it sets FileFrame by the mapping: in a private mapping of a
 // file, a page is taken for the file's unless its entry says that it was
 // written to (which is wrong of a copy that was swapped in and has only been
-// read since). It never tells SharedFrame.
+// read since). It never sets SharedFrame.
 type Walk struct {
 	walker *walker
 	layout layout
@@ -189,7 +189,7 @@ func (t *Walk) tables(ctx context.Context, tid int, mm uint64, space *Space, fla
 
 // record takes what one record says of the mappings that it touches. Entries
 // outside of all are none: the process unmapped them meanwhile. at is the
-// mapping to begin with; the one for the next record is told.
+// mapping to begin with; the one for the next record is returned.
 func (t *Walk) record(r record, maps []Mapping, at int, flags bool) (int, error) {
 	first := r.Address / PageSize
 	pages := leafPages(r.Level)
@@ -214,7 +214,7 @@ func (t *Walk) record(r record, maps []Mapping, at int, flags bool) (int, error)
 		from, to := max(m.Start/PageSize, first), min(m.End/PageSize, first+pages)
 		has := behindOf(m)
 		if flags {
-			has = ownFrames // the flags will tell
+			has = ownFrames // the flags will show the rest
 		}
 		if r.Level == 1 {
 			taken := t.taken[:to-from]
@@ -264,7 +264,7 @@ func (t *Walk) leaf(raw uint64) (Entry, error) {
 	return e, nil
 }
 
-// fileFrame tells FileFrame by the mapping.
+// fileFrame sets FileFrame by the mapping.
 func (b behind) fileFrame(e Entry) Entry {
 	if e&Present == 0 || b == ownFrames || b == mixedFrames && e&(Writable|Dirty) != 0 {
 		return 0

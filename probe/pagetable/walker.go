@@ -20,7 +20,7 @@ const (
 	outcomeUnreadable = 4
 )
 
-// request is what the programs are asked, and tell.
+// request is what the programs are asked, and answer.
 type request struct {
 	PID      int32
 	Levels   uint32

@@ -36,7 +36,7 @@ type x86Format struct {
 }
 
 // decode gives the Entry for an entry of a page table; 0 where no page is
-// behind it. leaf tells that it is of a higher level: then the frame is the
+// behind it. leaf means that it is of a higher level: then the frame is the
 // first of many.
 //
 // Left out is what pagemap leaves out (memory of devices, mapped without a
@@ -55,7 +55,7 @@ func (f *x86Format) decode(raw uint64, leaf bool) Entry {
 	e := Present | Entry(frame)
 	if raw&x86Special != 0 {
 		if leaf {
-			// The huge page of zeros may be marked so; whether it is, its frame's flags tell.
+			// The huge page of zeros may be marked so; whether it is, its frame's flags show.
 			e = Present | Entry(frame&^(tableEntries-1))
 		} else if frame != f.zero {
 			return 0

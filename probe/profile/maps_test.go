@@ -42,7 +42,7 @@ func TestContainedByCgroup(t *testing.T) {
 		"/target":                                                    false,
 	} {
 		if got := contained(path); got != want {
-			t.Errorf("%s is told for a container's: %v", path, got)
+			t.Errorf("%s is taken for a container's: %v", path, got)
 		}
 	}
 }

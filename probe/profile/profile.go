@@ -26,7 +26,7 @@ import (
 	"tare/probe"
 )
 
-// DefaultHertz is the frequency where none is told, about 1 kHz: S1's question
+// DefaultHertz is the frequency where none is set, about 1 kHz: S1's question
 // needs shares to a percent, and a run has thousands of milliseconds on a CPU.
 // It is a prime, so that samples do not keep step with what happens at round
 // frequencies, the kernel's tick and a load's starts among them.
@@ -42,11 +42,11 @@ type Options struct {
 	// Roots are directories below which files that processes in containers
 	// mapped are looked for: the images' root file systems.
 	Roots []string
-	// Processes tells what is known of a process from elsewhere (an exec tracer
+	// Processes gives what is known of a process from elsewhere (an exec tracer
 	// knows arguments and ancestry), as of a moment of CLOCK_MONOTONIC. It is
 	// asked at Stop, once a process and program. May be nil.
 	Processes func(pid int, at time.Duration) (probe.Process, bool)
-	// Contained tells by a cgroup's path whether it is a container's; nil takes
+	// Contained reports by a cgroup's path whether it is a container's; nil takes
 	// the names that engines, runtimes and tare itself give.
 	Contained func(cgroup string) bool
 	// MostBytes bounds the raw records held; 0 is 512 MiB. What comes later is

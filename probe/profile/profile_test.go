@@ -19,7 +19,7 @@ import (
 	"tare/probe/breakdown"
 )
 
-// spin is a program whose time is spent in a function that can be told.
+// spin is a program whose time is spent in a function that can be recognised.
 const spin = `package main
 
 import "os"
@@ -91,7 +91,7 @@ func TestAProgramOfAnotherRootThatHasEnded(t *testing.T) {
 			continue
 		}
 		if got := probe.ComponentOf(*s.Process, os.Getpid()); got != probe.Application {
-			t.Fatalf("%+v is told for %s", s.Process, got)
+			t.Fatalf("%+v is taken for %s", s.Process, got)
 		}
 		if s.Time < recording.Begin || s.Time > recording.End {
 			t.Errorf("a sample of %v lies outside of %v to %v", s.Time, recording.Begin, recording.End)
@@ -186,7 +186,7 @@ func TestTheBoundOfMemoryEndsTheRecording(t *testing.T) {
 		t.Errorf("%d samples until %v", len(recording.Samples), recording.End)
 	}
 	if !slices.ContainsFunc(recording.Cautions, func(c string) bool { return strings.HasPrefix(c, "the recording ends after") }) {
-		t.Errorf("nothing tells that it ended early: %q", recording.Cautions)
+		t.Errorf("nothing says that it ended early: %q", recording.Cautions)
 	}
 }
 

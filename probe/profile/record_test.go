@@ -227,7 +227,7 @@ func ours(stacks []breakdown.Stack, engine bool) []breakdown.Stack {
 	})
 }
 
-// writeStacks writes a stack a line. Of processes it writes what tells the
+// writeStacks writes a stack a line. Of processes it writes what distinguishes the
 // component; the rest is of this machine, and makes stacks differ.
 func writeStacks(w io.Writer, stacks []breakdown.Stack) error {
 	var lines []string

@@ -42,7 +42,7 @@ type replay struct {
 	files   *files
 	kernel  func(address uint64) string
 	stacks  map[string]*chain
-	// programs are what each exec executed. The kernel tells the new name when
+	// programs are what each exec executed. The kernel reports the new name when
 	// the old program is gone, and the new one's file with its first mapping: in
 	// between lies much of an exec, which is the new program's.
 	programs map[execution]string
@@ -211,7 +211,7 @@ func (p *replay) ask(t *task, r *perfevent.Sample) {
 	t.process = &about
 }
 
-// merge adds to what the records tell what is known from elsewhere. The records
+// merge adds to what the records have what is known from elsewhere. The records
 // are right about the name: it may have changed since.
 func merge(recorded, known probe.Process) probe.Process {
 	if len(known.Args) > 0 {

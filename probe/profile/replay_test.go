@@ -105,7 +105,7 @@ func TestAProcessIsWhatItWasAtEachMoment(t *testing.T) {
 	}
 }
 
-// TestAnExecIsTheNewProgramsFromItsNameOn, though its file is told later.
+// TestAnExecIsTheNewProgramsFromItsNameOn, though its file is reported later.
 func TestAnExecIsTheNewProgramsFromItsNameOn(t *testing.T) {
 	early := &perfevent.Sample{ID: id(7), Kernel: []uint64{1}}
 	records := execute(7, "exe", "/usr/sbin/dockerd")
@@ -168,7 +168,7 @@ func TestWhatIsKnownFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestAContainersCgroupTells(t *testing.T) {
+func TestAContainersCgroupNamesIt(t *testing.T) {
 	in := &perfevent.Sample{ID: id(7), User: []uint64{0x400000}, Cgroup: 5}
 	out := &perfevent.Sample{ID: id(8), User: []uint64{0x400000}, Cgroup: 6}
 	made := &perfevent.Sample{ID: id(9), User: []uint64{0x400000}, Cgroup: 7}

@@ -19,7 +19,7 @@ type snapshot struct {
 }
 
 // takeSnapshot reads every process. Those that end meanwhile are left out: their
-// samples tell no more than a number.
+// samples have no more than a number.
 func takeSnapshot() snapshot {
 	s := snapshot{tasks: map[int]*task{}, cgroups: cgroups()}
 	entries, err := os.ReadDir(string(procfs.Host))
@@ -123,7 +123,7 @@ func cgroupRoot() string {
 	return unified
 }
 
-// contained tells by the names that engines, runtimes and tare give to the
+// contained recognises it by the names that engines, runtimes and tare give to the
 // groups of containers.
 func contained(cgroup string) bool {
 	for part := range strings.SplitSeq(cgroup, "/") {

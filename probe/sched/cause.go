@@ -153,7 +153,7 @@ var causes = []struct {
 	{Child, []string{"wait_for_vfork_done", "kernel_clone", "_do_fork"}},
 }
 
-// CauseOf tells what a thread waits for by its kernel stack.
+// CauseOf gives what a thread waits for by its kernel stack.
 func CauseOf(stack []string) Cause {
 	for _, row := range causes {
 		for _, frame := range stack {
@@ -206,10 +206,10 @@ var interrupts = []string{
 	"irq_exit*", "__irq_exit_rcu", "run_ksoftirqd",
 }
 
-// byThread tells whether the current thread has woken the other by its own
+// byThread reports whether the current thread has woken the other by its own
 // doing, or an interrupt has that came meanwhile.
 //
-// The CPU's context alone does not tell. What a thread sends through the
+// The CPU's context alone does not say. What a thread sends through the
 // loopback or a veth it delivers to the receiver itself, as a softirq, on its
 // way out of the network's code. So an interrupt has to be on the stack, where
 // there is one.

@@ -2,7 +2,7 @@ package sched
 
 import "time"
 
-// Kind is what an [Event] tells of.
+// Kind is what an [Event] is of.
 type Kind uint8
 
 // The kinds of events.
@@ -60,7 +60,7 @@ type Event struct {
 
 	LastThread bool // of an Exit: the process ends with Thread
 
-	// What Exec tells. FormerTID is Thread's id before: a thread that is not its
+	// What Exec has. FormerTID is Thread's id before: a thread that is not its
 	// process' first takes the first one's place.
 	FormerTID int
 	Path      string   // as execve was given it

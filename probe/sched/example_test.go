@@ -11,7 +11,7 @@ import (
 )
 
 // startContainer stands for a platform's start, and serves for the check that
-// tells when its program is ready.
+// finds when its program is ready.
 func startContainer(id string) error { return nil }
 func serves(id string) error         { return nil }
 

@@ -83,7 +83,7 @@ func (f *Following) Close() {
 	f.follower.drop(f)
 }
 
-// follower tells from forks and execs which start a process belongs to.
+// follower finds from forks and execs which start a process belongs to.
 //
 // A process belongs to a start when its own arguments name the container, or
 // when the one that forked it did: the child of a runtime keeps belonging when
@@ -279,7 +279,7 @@ func (f *Following) end(err error) {
 	}
 }
 
-// runs tells whether what was executed is the program of the given command
+// runs reports whether what was executed is the program of the given command
 // line. Of a script the kernel puts the interpreter, perhaps with one argument,
 // before the path of the script, which takes the place of its first argument.
 func runs(e Event, args []string) bool {
@@ -307,7 +307,7 @@ func same(seen, args []string, cut bool) bool {
 	return n > 0 && n <= len(args) && slices.Equal(seen[:n-1], args[:n-1]) && strings.HasPrefix(args[n-1], seen[n-1])
 }
 
-// since tells what has become of the process that has an id now: when it was
+// since gives what has become of the process that has an id now: when it was
 // forked, and its exec of a program since a moment.
 func (p *Processes) since(pid int, since time.Duration, args []string) (e Event, born time.Duration, executed bool) {
 	p.mu.RLock()

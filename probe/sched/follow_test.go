@@ -24,7 +24,7 @@ func newStory() *story {
 	return &story{processes: p, follower: newFollower(p), now: 100}
 }
 
-func (s *story) tell(e Event) time.Duration {
+func (s *story) add(e Event) time.Duration {
 	s.now++
 	e.Time = s.now
 	s.processes.observe(e)
@@ -33,15 +33,15 @@ func (s *story) tell(e Event) time.Duration {
 }
 
 func (s *story) fork(parent, child int) time.Duration {
-	return s.tell(Event{Kind: Fork, Thread: Thread{PID: parent, TID: parent}, Other: Thread{PID: child, TID: child}})
+	return s.add(Event{Kind: Fork, Thread: Thread{PID: parent, TID: parent}, Other: Thread{PID: child, TID: child}})
 }
 
 func (s *story) exec(pid int, path string, args ...string) time.Duration {
-	return s.tell(Event{Kind: Exec, Thread: Thread{PID: pid, TID: pid}, FormerTID: pid, Path: path, Args: args})
+	return s.add(Event{Kind: Exec, Thread: Thread{PID: pid, TID: pid}, FormerTID: pid, Path: path, Args: args})
 }
 
 func (s *story) exit(pid int) {
-	s.tell(Event{Kind: Exit, Thread: Thread{PID: pid, TID: pid}, LastThread: true})
+	s.add(Event{Kind: Exit, Thread: Thread{PID: pid, TID: pid}, LastThread: true})
 }
 
 const (
@@ -54,7 +54,7 @@ const (
 	release    = 7
 )
 
-// dockerStart tells of a start of container c as containerd 1.6 and runc 1.1
+// dockerStart plays a start of container c as containerd 1.6 and runc 1.1
 // make it, and gives the marks that it should have.
 func (s *story) dockerStart(program ...string) Marks {
 	var m Marks
@@ -111,7 +111,7 @@ func TestDockerStartIsFollowed(t *testing.T) {
 
 // What looks like the program and is none of this start's is passed over.
 func TestOthersAreNotFollowed(t *testing.T) {
-	for what, tell := range map[string]func(*story){
+	for what, act := range map[string]func(*story){
 		"another container's":        func(s *story) { s.dockerStart("redis-server", "--port", "1") },
 		"the same program elsewhere": func(s *story) { s.fork(1, 50); s.exec(50, "/bin/redis-server", program...) },
 		"a client that names it":     func(s *story) { s.fork(1, 50); s.exec(50, "/bin/docker", "docker", "start", "c") },
@@ -126,14 +126,14 @@ func TestOthersAreNotFollowed(t *testing.T) {
 		},
 		"fewer arguments": func(s *story) { s.dockerStart(program[:2]...) },
 		"a thread": func(s *story) {
-			s.tell(Event{Kind: Fork, Thread: Thread{PID: 1, TID: 1}, Other: Thread{PID: 1, TID: 9}})
+			s.add(Event{Kind: Fork, Thread: Thread{PID: 1, TID: 1}, Other: Thread{PID: 1, TID: 9}})
 			s.fork(9, 50)
 			s.exec(50, "/bin/redis-server", program...)
 		},
 	} {
 		s := newStory()
 		f := s.follower.follow("c", program)
-		tell(s)
+		act(s)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		if m, err := f.Application(ctx); !errors.Is(err, context.Canceled) {
@@ -198,9 +198,9 @@ func TestCutArguments(t *testing.T) {
 	long := []string{"redis-server", "--comment", "a very long one"}
 	f := s.follower.follow("c", long)
 	s.fork(1, create)
-	s.tell(Event{Kind: Exec, Thread: Thread{PID: create, TID: create}, Path: "/usr/sbin/runc", Args: []string{"runc", "--log", "/run/c/log.json", "create", "--bun"}, ArgsCut: true})
+	s.add(Event{Kind: Exec, Thread: Thread{PID: create, TID: create}, Path: "/usr/sbin/runc", Args: []string{"runc", "--log", "/run/c/log.json", "create", "--bun"}, ArgsCut: true})
 	s.fork(create, initPID)
-	s.tell(Event{Kind: Exec, Thread: Thread{PID: initPID, TID: initPID}, Path: "/bin/redis-server", Args: []string{"redis-server", "--comment", "a very"}, ArgsCut: true})
+	s.add(Event{Kind: Exec, Thread: Thread{PID: initPID, TID: initPID}, Path: "/bin/redis-server", Args: []string{"redis-server", "--comment", "a very"}, ArgsCut: true})
 	if m, err := f.Application(context.Background()); err != nil || m.Runtime == 0 {
 		t.Errorf("marks %+v, %v", m, err)
 	}
@@ -279,7 +279,7 @@ func TestClosedFollowingIsForgotten(t *testing.T) {
 	}
 }
 
-// What is contained is told of all that a program did, whether it was known for
+// What is contained is known of all that a program did, whether it was known for
 // the program at once or only when it was looked for later.
 func TestContained(t *testing.T) {
 	for _, late := range []bool{false, true} {

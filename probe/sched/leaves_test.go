@@ -100,7 +100,7 @@ func TestNothingStaysAfterKill(t *testing.T) {
 	}
 	var ids [3]ebpf.ProgramID
 	if _, err := fmt.Fscanf(out, "programs [%d %d %d]\n", &ids[0], &ids[1], &ids[2]); err != nil {
-		t.Errorf("the child does not tell its programs: %v", err)
+		t.Errorf("the child does not report its programs: %v", err)
 	}
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func attach(programs []string, set func(*ebpf.CollectionSpec, *btf.Spec) error) 
 	return a, nil
 }
 
-// setState tells programs whether sched_switch hands over the state of the one switched out.
+// setState informs programs whether sched_switch hands over the state of the one switched out.
 func setState(spec *ebpf.CollectionSpec, kernel *btf.Spec) error {
 	hasState, err := needs.SwitchHasState(kernel)
 	if err != nil {

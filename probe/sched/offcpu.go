@@ -139,7 +139,7 @@ type OffTime struct {
 	Stack   []string // the innermost function first
 	// Parked: threads wait in this way for the next thing to do, in a futex, in
 	// epoll, asleep for a while, or as a kernel thread. Whether one waits so on
-	// behalf of a start cannot be told from outside: a Go program's threads do
+	// behalf of a start cannot be known from outside: a Go program's threads do
 	// when they have nothing to do, and its goroutines' waits are in them too. The
 	// waits that are not parked (RCU, disk, locks, children, pipes, sockets) are
 	// somebody's who is in the middle of something.
@@ -148,7 +148,7 @@ type OffTime struct {
 	Count  uint64
 }
 
-// Named gives the absences their names and causes. at tells what a process was,
+// Named gives the absences their names and causes. at gives what a process was,
 // as [Processes.At] does; one that it does not know is known by its thread's
 // name alone.
 func (o *OffTimes) Named(at func(pid int, t time.Duration) (probe.Process, bool), symbols Symbols) []OffTime {

@@ -37,7 +37,7 @@ type Moment struct {
 	PID, TID int
 }
 
-// CriticalPath tells what the thread of a moment was waiting for, back to an
+// CriticalPath gives what the thread of a moment was waiting for, back to an
 // earlier time. Its segments follow each other without a gap and fill the whole
 // interval.
 //
@@ -47,8 +47,8 @@ type Moment struct {
 // at the moment of waking. A thread that was born goes on in the one that made it.
 //
 // Where a thread waits for what no program does (an interrupt, a timer, a
-// kernel thread woke it, or its stack tells of a grace period, a disk), the
-// path stays with it and tells the cause. Where it waits for a kernel lock the
+// kernel thread woke it, or its stack shows a grace period, a disk), the
+// path stays with it and has the cause. Where it waits for a kernel lock the
 // path looks at who held it, and comes back: for who had the lock before is none
 // of the start's business.
 //

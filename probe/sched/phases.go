@@ -24,7 +24,7 @@ const (
 	PhaseShim PhaseName = "shim"
 	// PhaseCreate: the runtime, until it has forked what becomes the application.
 	PhaseCreate PhaseName = "runtime create"
-	// PhaseInit: namespaces, mounts, limits and filters, until the runtime is told to
+	// PhaseInit: namespaces, mounts, limits and filters, until the runtime is asked to
 	// let the program go.
 	PhaseInit PhaseName = "init"
 	// PhaseExec: until the program's first instruction.
@@ -61,7 +61,7 @@ type Phase struct {
 	Components map[probe.Component]Share
 }
 
-// ComponentAt tells the component that a segment's process is at a moment.
+// ComponentAt gives the component that a segment's process is at a moment.
 type ComponentAt func(pid int, t time.Duration) probe.Component
 
 // Component is by what the recording knows; self is the caller's own process.

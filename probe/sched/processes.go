@@ -50,7 +50,7 @@ type state struct {
 
 func newProcesses() *Processes { return &Processes{lives: map[int]*life{}} }
 
-// At tells what a process was at a moment. It is false for a process that is
+// At gives what a process was at a moment. It is false for a process that is
 // not known to have lived by then. One that has ended is what it last was,
 // until its id is used again: the kernel is not done with a process when its
 // end is reported.
@@ -190,7 +190,7 @@ func (p *Processes) containLocked(pid int, from time.Duration) {
 
 // executable names the file that was executed. By the names in /proc and /dev/fd
 // a program runs what it holds open, itself for instance: then the file's own
-// name tells more, though not its directory.
+// name says more, though not its directory.
 func executable(e Event) string {
 	if strings.HasPrefix(e.Path, "/proc/") || strings.HasPrefix(e.Path, "/dev/fd/") || e.Path == "" {
 		if e.Name != "" {
@@ -204,7 +204,7 @@ func executable(e Event) string {
 }
 
 // meet takes in the processes that are there already. Of those that events have
-// told of meanwhile nothing is changed.
+// reported meanwhile nothing is changed.
 func (p *Processes) meet(proc procfs.FS) error {
 	entries, err := os.ReadDir(string(proc))
 	if err != nil {

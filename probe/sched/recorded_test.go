@@ -93,7 +93,7 @@ func (r recorded) symbol(address uint64) string { return r.Symbols[address] }
 func extract(t *testing.T, whole *Recording, marks Marks, id string, args []string, symbols Symbols) recorded {
 	t.Helper()
 	path := CriticalPath(whole.Events, marks.Sent, Moment{Time: marks.Application, PID: marks.PID}, symbols)
-	// A thread's work for another client is not told from its work for this one.
+	// A thread's work for another client is not distinguished from its work for this one.
 	for _, s := range path {
 		if p, ok := whole.Processes.At(s.PID, s.From); s.PID != os.Getpid() && p.Parent != os.Getpid() && ok && probe.ComponentOf(p, 0) == probe.Client {
 			t.Fatalf("%+v asked the same engine meanwhile: record where nothing else runs", p)

@@ -27,9 +27,9 @@ const (
 	readAt = recordingRing / 8
 )
 
-// recordingPrograms are the programs of a recording. Those that tell in which
+// recordingPrograms are the programs of a recording. Those that record in which
 // context a CPU is come first: a waking seen before them would be taken for a
-// thread's. And of them those that tell the end: a handler whose end is not
+// thread's. And of them those that record the end: a handler whose end is not
 // seen would seem to go on until the next one, which may be long.
 var recordingPrograms = []string{
 	objectProgOnIrqHandlerExit, objectProgOnSoftirqExit, objectProgOnHrtimerExpireExit,

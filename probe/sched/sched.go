@@ -9,11 +9,11 @@
 //   - [StartOffCPU] adds up, in the kernel, for how long threads were off the
 //     CPU, by kernel stack.
 //   - [StartRecording] takes down every switch and every waking. From the
-//     record of one start, [CriticalPath] tells which thread the start was
+//     record of one start, [CriticalPath] finds which thread the start was
 //     waiting for at each moment, and what that thread was doing, and [Phases]
 //     divides the start.
 //
-// All times are of CLOCK_MONOTONIC, as [Now] tells it; process ids are those of
+// All times are of CLOCK_MONOTONIC, as [Now] reports it; process ids are those of
 // the host. Figures come from the kernel's tracepoints sched_process_fork,
 // sched_process_exec, sched_process_exit, sched_switch, sched_waking and
 // sched_wakeup_new through BPF programs (bpf/sched.c), which are gone with the

@@ -81,7 +81,7 @@ const (
 // textStart is the address of runtime.text, that entries count from. Up to Go
 // 1.25 the table's header has it; since then only moduledata does. In programs
 // linked position independent both are filled in at load, from a relocation.
-// Where nothing tells, Go's text begins where the section does: so the Go linker
+// Where nothing says, Go's text begins where the section does: so the Go linker
 // lays it out (an external linker puts C code before).
 func textStart(e *elf.File, t *lineTable, tableAddress uint64, known []function) uint64 {
 	section := e.Section(".text")

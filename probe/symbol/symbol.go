@@ -1,4 +1,4 @@
-// Package symbol tells the functions of ELF files: programs, libraries, with or
+// Package symbol finds the functions of ELF files: programs, libraries, with or
 // without a symbol table.
 //
 // It reads the symbol table, the dynamic symbols, and Go's line table, which
@@ -171,7 +171,7 @@ func (f *File) Function(offset uint64) (string, bool) {
 	return f.goTable.function(address)
 }
 
-// Maps tells whether a mapping of so many bytes from an offset on can be one of
+// Maps reports whether a mapping of so many bytes from an offset on can be one of
 // this file's code: the kernel maps whole pages around a segment.
 func (f *File) Maps(offset, length uint64) bool {
 	const page = 64 << 10 // of the largest that a supported machine has

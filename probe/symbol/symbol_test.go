@@ -96,7 +96,7 @@ func TestGoProgramsWithoutSymbols(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !f.Go {
-					t.Errorf("%s is not told for a Go program", path)
+					t.Errorf("%s is not reported for a Go program", path)
 				}
 				for _, at := range []uint64{offset, offset + 1} {
 					if name, ok := f.Function(at); name != "main.answer" {

@@ -229,7 +229,7 @@ func cellByCell(r overhead.Reading) []report.Part {
 	return all
 }
 
-// compared tells that a row is a comparison with the baseline: by a ratio or, where the
+// compared means that a row is a comparison with the baseline: by a ratio or, where the
 // baseline is zero, by a difference.
 func compared(row overhead.Row) bool {
 	return !row.Baseline && (!math.IsNaN(row.Percent) || row.Difference.Known())

@@ -309,7 +309,7 @@ func onlySubject(t *testing.T, name string) workload.Subject {
 }
 
 // Where no program fits, that is said once, not of each.
-func TestASizeBeyondTheHostIsToldOnce(t *testing.T) {
+func TestASizeBeyondTheHostIsReportedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		sizes []Size
 		says  string

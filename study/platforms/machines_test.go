@@ -9,7 +9,7 @@ import (
 )
 
 // The phases of a boot stand in their order, and trials that booted nothing in no row.
-func TestBootsAreTold(t *testing.T) {
+func TestBootsAreReported(t *testing.T) {
 	run := record.Run{
 		Conditions: []record.Condition{{ID: "a", Workload: "ffmpeg 1 CPU", Label: "vm:tcg/bare"}},
 		Trials: []record.Trial{

@@ -66,7 +66,7 @@ func share(n int, rate, service float64, noise float64, seed uint64) []timing {
 	return timings
 }
 
-func TestGrowthTellsWhatIsNotKeptUpWith(t *testing.T) {
+func TestGrowthShowsWhatIsNotKeptUpWith(t *testing.T) {
 	const capacity = 6.0
 	for name, platform := range map[string]func(n int, rate, service, noise float64, seed uint64) []timing{"in turn": queue, "sharing": share} {
 		for _, rate := range []float64{1, 4, 5, 7.5, 9, 12, 20, 36, 60, 600} {
@@ -99,7 +99,7 @@ func TestGrowthOfSlowStartsIsNone(t *testing.T) {
 	}
 }
 
-func TestGrowthOfTooFewIsNotTold(t *testing.T) {
+func TestGrowthOfTooFewIsUnknown(t *testing.T) {
 	if g := growthOf(queue(fewestForGrowth-1, 4, 1, 0, 1), 0.95); !math.IsNaN(g.Value) || len(g.Warnings) == 0 {
 		t.Errorf("growth of %d starts is %+v", g.N, g)
 	}

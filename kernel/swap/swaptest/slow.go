@@ -74,7 +74,7 @@ func attach(path string) (device string, held *os.File, err error) {
 		return "", nil, err
 	}
 	defer control.Close()
-	for range 16 { // another program may take the number that was told
+	for range 16 { // another program may take the number that was found
 		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
 		if err != nil {
 			return "", nil, os.NewSyscallError("LOOP_CTL_GET_FREE", err)

@@ -180,7 +180,7 @@ func directory(t testing.TB, name string) string {
 	return dir
 }
 
-// inUse tells by a file's name that the run that made it goes on.
+// inUse reads from a file's name whether the run that made it goes on.
 func inUse(name string) bool {
 	number, _, _ := strings.Cut(name, ".")
 	pid, err := strconv.Atoi(number)

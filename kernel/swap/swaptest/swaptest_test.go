@@ -16,7 +16,7 @@ import (
 
 const size = 1 << 20
 
-// isOn tells whether an area is in use, and its priority.
+// isOn reports whether an area is in use, and its priority.
 func isOn(t *testing.T, path string) (priority int, is bool) {
 	t.Helper()
 	a, is, err := swap.Host{}.Area(path)

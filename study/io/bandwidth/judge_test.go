@@ -118,7 +118,7 @@ func TestJudgeOfImported(t *testing.T) {
 	}{
 		"as much":                   {alike, 0.001, claim.Qualified},
 		"a tenth less":              {slower(alike, 0.9, inContainer), 0.001, claim.Refuted},
-		"too noisy to tell":         {alike, 0.1, claim.Inconclusive},
+		"too noisy to decide":       {alike, 0.1, claim.Inconclusive},
 		"less where caches may be":  {slower(alike, 0.5, func(c record.Condition) bool { return inContainer(c) && place.Number(c, factorElements) == 1e6 }), 0.001, claim.Qualified},
 		"less by eight, on 6 cores": {slower(alike, 0.8, func(c record.Condition) bool { return inContainer(c) && place.Number(c, factorProcesses) == 8 }), 0.001, claim.Refuted},
 	} {

@@ -267,7 +267,7 @@ func TestPass(t *testing.T) {
 }
 
 // A note names a write that the kernel does not let wait in memory.
-func TestDirtyLimitIsTold(t *testing.T) {
+func TestDirtyLimitIsReported(t *testing.T) {
 	h := oneDisk()
 	o := asked(Quick(), h)
 	o.Particles = []int64{50_000_000}

@@ -100,7 +100,7 @@ func (*pages) Ready(ctx context.Context, t workload.Trial) error {
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(min(wait, 100*time.Millisecond)): // between attempts: nothing tells of a port that is listened to
+		case <-time.After(min(wait, 100*time.Millisecond)): // between attempts: nothing announces a port that is listened to
 		}
 	}
 }

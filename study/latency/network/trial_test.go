@@ -128,7 +128,7 @@ func translated(t *testing.T) int {
 	return packets
 }
 
-// What the service and the kernel see tells which way a request took: the address
+// What the service and the kernel see shows which way a request took: the address
 // that it came from, whether a rule rewrote where it went, and what the devices carried.
 func TestWaysAreCrossed(t *testing.T) {
 	g := needEngine(t)

@@ -113,7 +113,7 @@ func loads(sizes ...string) []service.Load {
 }
 
 // Several loads of one launch come in an order that the seed draws, each once, and
-// are kept apart by name; what the service used is told of one load alone.
+// are kept apart by name; what the service used is known of one load alone.
 func TestSeveralLoads(t *testing.T) {
 	orders := map[string]bool{}
 	for seed := range uint64(20) {
