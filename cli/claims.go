@@ -26,13 +26,13 @@ func (a *app) claims() *cobra.Command {
 on this host: confirmed, refuted, qualified or inconclusive, or not yet run, with the command that
 runs it. Of the complete runs that judge it, that of most blocks counts, by the newest
 measuring code; runs of one design on this host are pooled. ID names a claim
-(S1.1), which is then told whole, or a paper (S1), whose claims are listed.`,
+(S1.1), which is then printed whole, or a paper (S1), whose claims are listed.`,
 		Example: `  tare claims
   tare claims S1.1
   tare claims S1 --json -`,
 		ValidArgsFunction: completeClaims,
 	}
-	cmd.Flags().BoolVar(&whole, "all", false, "tell every claim whole: figures, how it is judged, and our own")
+	cmd.Flags().BoolVar(&whole, "all", false, "print every claim whole: figures, how it is judged, and our own")
 	cmd.Flags().StringVar(&jsonPath, "json", "", "write the claims as JSON to this file (- for standard output)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		claims, named, err := chosenClaims(args)

@@ -35,7 +35,7 @@ func (u *Unknown) Error() string {
 	case len(u.Nearest) > 0:
 		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(u.Nearest, " or "))
 	case len(u.Running) == 0:
-		b.WriteString("; none runs that an engine here tells of (a process is named pid:NUMBER, a control group by its path)")
+		b.WriteString("; none runs that an engine here reports (a process is named pid:NUMBER, a control group by its path)")
 	case len(u.Running) > listed:
 		fmt.Fprintf(&b, "; running: %s and %d more", strings.Join(u.Running[:listed], ", "), len(u.Running)-listed)
 	default:

@@ -183,7 +183,7 @@ func give(p Process, advice Advice, ranges []Range, passed []Passed) ([]Passed, 
 			ranges = ranges[1:]
 		}
 		if err == nil && len(ranges) == before {
-			return passed, fmt.Errorf("process_madvise(%s): the kernel did nothing of %s and tells no reason", advice, ranges[0])
+			return passed, fmt.Errorf("process_madvise(%s): the kernel did nothing of %s and gives no reason", advice, ranges[0])
 		}
 		if err == nil || len(ranges) == 0 {
 			continue

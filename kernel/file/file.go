@@ -117,7 +117,7 @@ func (p *Pinned) Mount() (int, error) {
 			return id, nil
 		}
 	}
-	return 0, fmt.Errorf("%s: the kernel does not tell on which mount it lies", p.handle.Name())
+	return 0, fmt.Errorf("%s: the kernel does not say on which mount it lies", p.handle.Name())
 }
 
 // Stat describes it. The error is an [ErrNotRegular] of anything but a regular file.

@@ -55,7 +55,7 @@ func ParseDirty(r io.Reader, page int64) (Dirty, error) {
 		return Dirty{}, fmt.Errorf("/proc/vmstat: %w", err)
 	}
 	for name := range fields {
-		return Dirty{}, fmt.Errorf("/proc/vmstat has no %s: what is dirty cannot be told", name)
+		return Dirty{}, fmt.Errorf("/proc/vmstat has no %s: what is dirty cannot be known", name)
 	}
 	return d, nil
 }

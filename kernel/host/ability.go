@@ -88,7 +88,7 @@ func tryCapability(number uint) func() (string, error) {
 		line, _, _ := strings.Cut(rest, "\n")
 		effective, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
 		if !ok || err != nil {
-			return "", errors.New("/proc/self/status does not tell the effective capabilities")
+			return "", errors.New("/proc/self/status does not have the effective capabilities")
 		}
 		if effective&(1<<number) == 0 {
 			return "", fmt.Errorf("not among the effective capabilities (%x)", effective)
@@ -128,7 +128,7 @@ func tryFrequency() (string, error) {
 	const file = "sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"
 	kHz, err := strconv.ParseUint(tree("/").text(file), 10, 64)
 	if err != nil {
-		return "", errors.New("/" + file + " tells nothing")
+		return "", errors.New("/" + file + " says nothing")
 	}
 	return fmt.Sprintf("CPU 0 at %d MHz", kHz/1000), nil
 }

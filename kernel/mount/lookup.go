@@ -28,7 +28,7 @@ func IDUnder(root, path string) (int, error) {
 		return 0, &os.PathError{Op: "statx", Path: filepath.Join(root, path), Err: err}
 	}
 	if st.Mask&unix.STATX_MNT_ID == 0 {
-		return 0, fmt.Errorf("%s: the kernel does not tell mount ids: Linux 5.8 or newer does", filepath.Join(root, path))
+		return 0, fmt.Errorf("%s: the kernel does not report mount ids: Linux 5.8 or newer does", filepath.Join(root, path))
 	}
 	return int(st.Mnt_id), nil
 }

@@ -68,7 +68,7 @@ func (s Source) proc() string { return filepath.Join(s.root, "proc/pressure") }
 type Off struct{ File, Why, Mend string }
 
 func (o *Off) Error() string {
-	return fmt.Sprintf("no pressure is told at %s: %s: %s", o.File, o.Why, o.Mend)
+	return fmt.Sprintf("no pressure is reported at %s: %s: %s", o.File, o.Why, o.Mend)
 }
 
 // NoGroup says that there is no such control group, or none any more.

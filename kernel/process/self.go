@@ -119,7 +119,7 @@ func Waited() (time.Duration, error) {
 		ran, waited = ran+r, waited+w
 	}
 	if ran == 0 { // this program runs: with accounts that are off the kernel writes noughts
-		return 0, errors.New("this kernel tells nothing of how long programs wait (/proc/PID/schedstat): CONFIG_SCHEDSTATS, or the boot parameter delayacct")
+		return 0, errors.New("this kernel reports nothing of how long programs wait (/proc/PID/schedstat): CONFIG_SCHEDSTATS, or the boot parameter delayacct")
 	}
 	return waited, nil
 }

@@ -25,7 +25,7 @@ func (d Device) String() string { return fmt.Sprintf("%d:%d", d.Major, d.Minor) 
 type NoDevice struct{ Path, Why string }
 
 func (n *NoDevice) Error() string {
-	return fmt.Sprintf("what block device is below %s cannot be told: %s", n.Path, n.Why)
+	return fmt.Sprintf("what block device is below %s cannot be known: %s", n.Path, n.Why)
 }
 
 // Below finds the block device that a file's file system is on, or that a device file

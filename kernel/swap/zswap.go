@@ -108,7 +108,7 @@ func (h Host) ZswapPool() (ZswapPool, error) {
 	}
 	held, err := number(h.path("sys/kernel/debug/zswap/pool_total_size"))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return pool, &NoZswap{"neither /proc/meminfo nor debugfs tells of its pool"}
+		return pool, &NoZswap{"neither /proc/meminfo nor debugfs reports its pool"}
 	}
 	if err != nil {
 		return pool, err

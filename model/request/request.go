@@ -114,7 +114,7 @@ func (e *TooFew) Error() string {
 type Alike struct{ Form Form }
 
 func (e *Alike) Error() string {
-	return fmt.Sprintf("the cells do not tell apart %s: it takes cells of different %s", e.Form, map[Form]string{Fixed: "kinds", Shared: "pipelines", Sized: "pipelines and payloads, apart from one another"}[e.Form])
+	return fmt.Sprintf("the cells do not distinguish %s: it takes cells of different %s", e.Form, map[Form]string{Fixed: "kinds", Shared: "pipelines", Sized: "pipelines and payloads, apart from one another"}[e.Form])
 }
 
 // ErrNoBlock says that no block has all cells.

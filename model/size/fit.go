@@ -181,7 +181,7 @@ func (f *Fitted) extrapolated() {
 			Have: 0,
 			Need: 1,
 			Of:   fmt.Sprintf("sizes of %.3g of the host or more", 1/f.options.Reach),
-			Why:  "there is a cost of size, and what is left of it at the whole host is not told",
+			Why:  "there is a cost of size, and what is left of it at the whole host is unknown",
 		}
 		f.Platform, f.Workloads = f.absent(), nil
 	default:

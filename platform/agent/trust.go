@@ -181,7 +181,7 @@ func readOwn(path string, forbidden fs.FileMode, mend string) ([]byte, error) {
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return nil, fmt.Errorf("the owner of %s is not told", path)
+		return nil, fmt.Errorf("the owner of %s is unknown", path)
 	}
 	if own := os.Geteuid(); owner.Uid != 0 && int(owner.Uid) != own {
 		return nil, fmt.Errorf("%s belongs to user %d, who could pass for whom they are not: look at what it says, then chown %d %s", path, owner.Uid, own, path)

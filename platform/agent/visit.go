@@ -215,7 +215,7 @@ func (v *visit) reaches(_ context.Context, s setting) (nothing, error) {
 	}
 	reaching, ok := p.(platform.Reaching)
 	if !ok {
-		return nothing{}, fmt.Errorf("%s does not tell which networks reach: %w", s.Platform, errors.ErrUnsupported)
+		return nothing{}, fmt.Errorf("%s does not say which networks reach: %w", s.Platform, errors.ErrUnsupported)
 	}
 	return nothing{}, reaching.Reaches(s.Setting)
 }
@@ -227,7 +227,7 @@ func (v *visit) storedAt(ctx context.Context, s storage) (text, error) {
 	}
 	storing, ok := p.(platform.Storing)
 	if !ok {
-		return text{}, fmt.Errorf("%s does not tell where data lie: %w", s.Platform, errors.ErrUnsupported)
+		return text{}, fmt.Errorf("%s does not say where data lie: %w", s.Platform, errors.ErrUnsupported)
 	}
 	dir, err := storing.StoredAt(ctx, s.Storage)
 	return text{dir}, err

@@ -56,7 +56,7 @@ func (h *Hierarchies) Locate(dir string) (Group, error) {
 	}
 	id, ok := GroupID(path)
 	if in == nil || !ok {
-		return Group{}, fmt.Errorf("%s is no control group: name a directory below a mounted hierarchy, as /proc/PID/cgroup and the mounts tell", dir)
+		return Group{}, fmt.Errorf("%s is no control group: name a directory below a mounted hierarchy, as /proc/PID/cgroup and the mounts show", dir)
 	}
 	at, err := h.Use(in)
 	if err != nil {

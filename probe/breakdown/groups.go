@@ -574,7 +574,7 @@ var kernelRules = []rule{
 var runtimeRules = []rule{
 	{group: Linking,
 		patterns: []string{"[ld-linux*", "[ld-musl*", "[ld-*", "_dl_*", "dl_main", "_dl_start*", "do_lookup_x", "_rtld_*"},
-		why:      "the dynamic linker maps libraries and resolves names before the program's first instruction; its tables are mostly stripped, so the file tells"},
+		why:      "the dynamic linker maps libraries and resolves names before the program's first instruction; its tables are mostly stripped, so the file decides"},
 	{group: Linking, leaf: true,
 		patterns: []string{"_start", "__libc_start_*", "__libc_csu_init", "__libc_early_init", "__libc_setup_tls", "__libc_init_*", "init_cacheinfo", "_init", "__cxx_global_*", "frame_dummy", "register_tm_clones", "call_init*", "_IO_init*", "apply_irel", "ARCH_SETUP_IREL", "__tunables_init", "cpu_features*", "init_cpu_features*", "get_common_cache_info*", "handle_intel*", "intel_check_word*"},
 		why:      "the C library's own start, before main; only where it is innermost, since main is called from it"},
@@ -995,7 +995,7 @@ var codeRules = []rule{
 			"make_*",
 			"free_*",
 		},
-		why: "C code of runtimes and their helpers, whose callers are not told: without frame pointers only the innermost function of the C library is known",
+		why: "C code of runtimes and their helpers, whose callers are unknown: without frame pointers only the innermost function of the C library is known",
 	},
 	{group: Scheduling, leaf: true,
 		patterns: []string{"[vdso]"},

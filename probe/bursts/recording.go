@@ -141,12 +141,12 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	}()
 	for d, target := range roots {
 		if err := r.collection.Maps[objectMapRoots].Put(d, target); err != nil {
-			return nil, fmt.Errorf("tell the BPF programs of a control group: %w", err)
+			return nil, fmt.Errorf("inform the BPF programs of a control group: %w", err)
 		}
 	}
 	for pid, target := range followed {
 		if err := r.collection.Maps[objectMapFollowed].Put(pid, target); err != nil {
-			return nil, fmt.Errorf("tell the BPF programs of process %d: %w", pid, err)
+			return nil, fmt.Errorf("inform the BPF programs of process %d: %w", pid, err)
 		}
 	}
 	if o.Weigh {
@@ -170,7 +170,7 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	}
 	r.began = clock.Monotonic()
 	if err := r.collection.Variables[objectVarBegan].Set(uint64(r.began)); err != nil {
-		return nil, errors.Join(fmt.Errorf("tell the BPF programs when to begin: %w", err), r.links.Close(), r.unsample())
+		return nil, errors.Join(fmt.Errorf("inform the BPF programs when to begin: %w", err), r.links.Close(), r.unsample())
 	}
 	// A CPU that one thread has to itself may see no switch at all. Where a CPU
 	// may not be visited, its first switch shows who had it.

@@ -91,7 +91,7 @@ func counted(layout cgroup.Layout, cgroupDir string) (string, error) {
 	dir := filepath.Join(perf.Mount, within)
 	if _, err := os.Stat(dir); err != nil || found.Mount != perf.Mount && within == "" {
 		return "", &probe.Missing{
-			Probe: name, What: fmt.Sprintf("what is in %s is not told apart by perf: there is no group %s", cgroupDir, dir),
+			Probe: name, What: fmt.Sprintf("what is in %s is not counted apart by perf: there is no group %s", cgroupDir, dir),
 			Mend: "an engine that puts its containers into that hierarchy, as on a host with version 2 alone",
 		}
 	}

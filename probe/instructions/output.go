@@ -29,7 +29,7 @@ func parse(r io.Reader) (uint64, error) {
 			continue
 		}
 		if found {
-			return 0, fmt.Errorf("several processes were counted, whose counts cannot be told apart; a program that forks cannot be counted so")
+			return 0, fmt.Errorf("several processes were counted, whose counts cannot be distinguished; a program that forks cannot be counted so")
 		}
 		n, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimSpace(number), ",", ""), 10, 64)
 		if err != nil {

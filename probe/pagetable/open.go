@@ -22,7 +22,7 @@ func Open() (t Taker, note string, err error) {
 	if filesErr != nil {
 		return nil, "", filesErr
 	}
-	return files, fmt.Sprintf("page tables are read by pagemap, which does not tell what is writable or accessed: %v", err), nil
+	return files, fmt.Sprintf("page tables are read by pagemap, which does not show what is writable or accessed: %v", err), nil
 }
 
 // Common are the parts of an entry that both back ends know, and in which they
