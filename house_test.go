@@ -1,6 +1,6 @@
 // Package tare_test holds the house's own rules, as tests: which package may
-// import which, who may make raw system calls, what packages are called, and
-// that the documents name only what exists. docs/architecture.md says why.
+// import which, who may make raw system calls, what packages are called, how
+// wide lines are, and that the documents name only what exists. docs/architecture.md says why.
 package tare_test
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io"
 	"io/fs"
@@ -23,6 +24,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 )
 
 const module = "tare"
@@ -587,6 +589,80 @@ func TestNoFileNamesOneMachine(t *testing.T) {
 			if found != "" && name != "house_test.go" {
 				t.Errorf("%s:%d names %s, which is one machine's", name, n, found)
 			}
+		}
+	}
+}
+
+// codeColumns is the greatest width of a line of code, with a tab as four columns. What
+// strings hold does not count: a text for users is no better cut.
+const codeColumns = 120
+
+// wide are directories with wider lines, to go.
+var wide = []string{"annex/", "image/", "kernel/", "lab/", "platform/", "record/"}
+
+func TestLinesOfCodeAreShort(t *testing.T) {
+	for _, name := range tracked(t) {
+		isWide := func(dir string) bool { return strings.HasPrefix(name, dir) }
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || slices.ContainsFunc(wide, isWide) {
+			continue
+		}
+		src, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed, and not yet committed so
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.HasPrefix(src, []byte("// Code generated")) {
+			continue
+		}
+		for _, n := range wideLines(src) {
+			t.Errorf("%s:%d has more than %d columns, strings not counted: break it, or give a part a name", name, n, codeColumns)
+		}
+	}
+}
+
+// wideLines are the numbers of the lines of a Go file that have more than codeColumns.
+func wideLines(src []byte) (numbers []int) {
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(src))
+	s.Init(file, src, nil, scanner.ScanComments)
+	code := bytes.Clone(src)
+	for at, tok, text := s.Scan(); tok != token.EOF; at, tok, text = s.Scan() {
+		if tok != token.STRING && tok != token.CHAR {
+			continue
+		}
+		held := code[file.Offset(at)+1 : file.Offset(at)+len(text)-1]
+		for i := range held {
+			if held[i] != '\n' {
+				held[i] = 0
+			}
+		}
+	}
+	counted := strings.NewReplacer("\x00", "", "\t", "    ", "\n", "")
+	n := 0
+	for line := range strings.Lines(string(code)) {
+		if n++; utf8.RuneCountInString(counted.Replace(line)) > codeColumns {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+func TestWideLines(t *testing.T) {
+	code := strings.Repeat("a", codeColumns-4)
+	for _, c := range []struct {
+		name, src string
+		want      []int
+	}{
+		{"a tab is four columns", "package p\n\t" + code + "\n\t" + code + "a\n", []int{3}},
+		{"what a string holds", "package p\nconst s = \"" + code + code + "\"\n", nil},
+		{"what follows one", "package p\nconst s = \"" + code + "\" // " + code + "\n", []int{2}},
+		{"a string of lines", "package p\nconst s = `" + code + code + "\n" + code + code + "`\n", nil},
+		{"letters and not bytes", "package p\n// " + strings.Repeat("ä", codeColumns-3) + "\n", nil},
+	} {
+		if got := wideLines([]byte(c.src)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: lines %d, want %d", c.name, got, c.want)
 		}
 	}
 }

@@ -60,7 +60,8 @@ func Part(all []Advice) []report.Part {
 		}
 		var statements []string
 		for _, e := range a.Evidence {
-			statements = append(statements, strings.TrimSpace(fmt.Sprintf("%s: %s %s", e.Says, report.Said(e.Figure, 1), e.Unit)))
+			statement := fmt.Sprintf("%s: %s %s", e.Says, report.Said(e.Figure, 1), e.Unit)
+			statements = append(statements, strings.TrimSpace(statement))
 		}
 		whom := a.For
 		if a.Unless != "" {

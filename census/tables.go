@@ -107,7 +107,8 @@ type table struct {
 }
 
 // agree are the bits of an entry that must be the same in tables that are shared.
-const agree = pagetable.Frames | pagetable.Present | pagetable.Swapped | pagetable.Writable | pagetable.Zero | pagetable.NoFrame
+const agree = pagetable.Frames | pagetable.Present | pagetable.Swapped | pagetable.Writable |
+	pagetable.Zero | pagetable.NoFrame
 
 // permission is the mapping's part of what must agree.
 type permission struct{ write, execute, shared bool }

@@ -95,7 +95,8 @@ func chosenClaims(args []string) (claims []claim.Claim, named bool, err error) {
 	}
 	chosen := map[string]bool{}
 	for _, arg := range args {
-		if key := strings.ToUpper(arg); slices.ContainsFunc(claim.Papers(), func(p claim.Paper) bool { return p.Key == key }) {
+		key := strings.ToUpper(arg)
+		if slices.ContainsFunc(claim.Papers(), func(p claim.Paper) bool { return p.Key == key }) {
 			for _, c := range claim.All() {
 				chosen[c.ID] = chosen[c.ID] || c.Paper.Key == key
 			}

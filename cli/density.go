@@ -143,7 +143,8 @@ func (f *densityFlags) options(cmd *cobra.Command, host studyHost) (density.Opti
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return o, err
 	}
-	for _, read := range []func(*density.Options, func(string) bool) error{f.readBox, f.readNeighbours, f.readConditions, f.readSteps} {
+	for _, read := range []func(*density.Options, func(string) bool) error{f.readBox, f.readNeighbours,
+		f.readConditions, f.readSteps} {
 		if err := read(&o, changed); err != nil {
 			return o, err
 		}
@@ -177,7 +178,8 @@ func (f *densityFlags) readBox(o *density.Options, changed func(string) bool) er
 	for _, size := range []struct {
 		flag, text string
 		to         *int64
-	}{{"swap-size", f.swapSize, &o.SwapSize}, {"neighbour-memory", f.neighbourMemory, &o.NeighbourMemory}, {"critical-memory", f.criticalMemory, &o.CriticalMemory}} {
+	}{{"swap-size", f.swapSize, &o.SwapSize}, {"neighbour-memory", f.neighbourMemory, &o.NeighbourMemory},
+		{"critical-memory", f.criticalMemory, &o.CriticalMemory}} {
 		if size.text == "" {
 			continue
 		}

@@ -124,8 +124,11 @@ func (f *networkFlags) design(cmd *cobra.Command, args []string, host studyHost)
 	case len(args) > 1:
 		return lab.Design{}, usageError("latency network requires one service, not %d: %s", len(args), cmd.UseLine())
 	}
-	if name, _, _ := strings.Cut(args[0], ":"); name != "thrift" && !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml") {
-		if w, err := workload.Lookup(name); err == nil && !slices.ContainsFunc(w.Params(), func(p workload.Param) bool { return p.Name == "call" }) {
+	if name, _, _ := strings.Cut(args[0], ":"); name != "thrift" && !strings.HasSuffix(name, ".yaml") &&
+		!strings.HasSuffix(name, ".yml") {
+		if w, err := workload.Lookup(name); err == nil && !slices.ContainsFunc(w.Params(), func(p workload.Param) bool {
+			return p.Name == "call"
+		}) {
 			return lab.Design{}, usageError("latency network requires a service with messages of a given size: use thrift instead of %s", name)
 		}
 	}

@@ -233,7 +233,8 @@ func (m *measuring) showInterim(sheet report.Sheet, short bool) {
 	if short && len(sheet.Parts) == 0 {
 		return
 	}
-	if err := report.SheetTerminal(m.app.err, sheet, report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: short}); err != nil {
+	options := report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: short}
+	if err := report.SheetTerminal(m.app.err, sheet, options); err != nil {
 		m.progress.note("interim table: " + err.Error())
 	}
 }

@@ -83,7 +83,8 @@ func (a *app) presentSheet(run record.Run, store *record.Store, out, jsonPath st
 			opens = append(opens, f.opens+" "+path)
 		}
 	}
-	if err := report.SheetTerminal(screen, sheet, report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen), Report: page}); err != nil {
+	options := report.TerminalOptions{Width: terminalWidth(screen), Color: isTerminal(screen), Report: page}
+	if err := report.SheetTerminal(screen, sheet, options); err != nil {
 		return err
 	}
 	for _, command := range opens {

@@ -92,7 +92,8 @@ func dialect(ctx context.Context, c *client.Client) (Engine, error) {
 	if err != nil {
 		return Docker, err
 	}
-	if slices.ContainsFunc(v.Components, func(c system.ComponentVersion) bool { return strings.HasPrefix(c.Name, "Podman") }) {
+	isPodman := func(c system.ComponentVersion) bool { return strings.HasPrefix(c.Name, "Podman") }
+	if slices.ContainsFunc(v.Components, isPodman) {
 		return Podman, nil
 	}
 	return Docker, nil

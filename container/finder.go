@@ -304,7 +304,8 @@ func (f *Finder) FindEach(ctx context.Context, names []string) ([]Container, err
 				return nil, err
 			}
 		}
-		if i := slices.IndexFunc(found, func(o Container) bool { return o.PID == c.PID && o.Cgroup == c.Cgroup }); i >= 0 {
+		same := func(o Container) bool { return o.PID == c.PID && o.Cgroup == c.Cgroup }
+		if i := slices.IndexFunc(found, same); i >= 0 {
 			return nil, &Twice{First: names[i], Second: name}
 		}
 		found = append(found, c)

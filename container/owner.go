@@ -129,7 +129,8 @@ type ids []struct{ first, count uint64 }
 // has reports whether all of some ids are among them; of none it is false.
 func (r ids) has(all []uint64) bool {
 	for _, id := range all {
-		if !slices.ContainsFunc(r, func(in struct{ first, count uint64 }) bool { return id >= in.first && id-in.first < in.count }) {
+		within := func(in struct{ first, count uint64 }) bool { return id >= in.first && id-in.first < in.count }
+		if !slices.ContainsFunc(r, within) {
 			return false
 		}
 	}

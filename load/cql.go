@@ -89,7 +89,9 @@ func (c *cqlConn) Do(deadline time.Time) (reusable bool, err error) {
 func (c *cqlConn) request() ([]byte, error) {
 	next := c.next()
 	c.check = next.Check
-	return c.client.request(func(b []byte) []byte { return appendExecute(b, c.prepared[next.Statement], next.Values) }), nil
+	return c.client.request(func(b []byte) []byte {
+		return appendExecute(b, c.prepared[next.Statement], next.Values)
+	}), nil
 }
 
 func (c *cqlConn) answer(r input) (progress, error) {

@@ -82,7 +82,8 @@ func (h *held) one(ctx context.Context) (answered time.Time, err error) {
 // just found right had been read.
 type arriving interface{ arrived() time.Time }
 
-var _, _, _, _, _, _ arriving = (*httpConn)(nil), (*respConn)(nil), (*opMsgConn)(nil), (*thriftConn)(nil), (*cqlConn)(nil), (*keptConn)(nil)
+var _, _, _, _, _, _ arriving = (*httpConn)(nil), (*respConn)(nil), (*opMsgConn)(nil), (*thriftConn)(nil),
+	(*cqlConn)(nil), (*keptConn)(nil)
 
 func (c *httpConn) arrived() time.Time   { return c.link.arrived() }
 func (c *respConn) arrived() time.Time   { return c.client.link.arrived() }

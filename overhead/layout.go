@@ -47,8 +47,9 @@ type block struct {
 	cells    map[place]*measured
 	// instances are those of a round, in place of cells.
 	instances map[place]*instance
-	least     int                                   // strips that two places have to have in common for the round to count
-	disturbed bool                                  // every strip of the workload is tainted: they are shown for want of others
+	least     int // strips that two places have to have in common for the round to count
+	// disturbed means that every strip of the workload is tainted: they are shown for want of others.
+	disturbed bool
 	merged    map[mergedKey]*hdrhistogram.Histogram // see merge
 }
 

@@ -10,8 +10,8 @@ import (
 // HalfWidth is the precision reached so far, for a stop rule: the widest of
 // the primary overheads' intervals, as a ratio-effect to either side (0.02 is
 // 2 %, and is half the interval's width on the log scale). It is +Inf while
-// some interval is unknown, or rests on fewer than [stats.StopFrom] rounds. A condition of which no trial was valid is left
-// out: more blocks would not mend it.
+// some interval is unknown, or rests on fewer than [stats.StopFrom] rounds. A condition of
+// which no trial was valid is left out: more blocks would not mend it.
 func HalfWidth(run record.Run, opt Options) float64 {
 	widest := math.Inf(-1)
 	eachPrimary(run, opt, func(p pairs, opt Options) {

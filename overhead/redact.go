@@ -28,7 +28,8 @@ func Redact(run record.Run) record.Run {
 	out.Plan.Notes = r.texts(run.Plan.Notes)
 	if imported := run.Plan.Imported; imported != nil {
 		hidden := *imported
-		hidden.Order, hidden.Host, hidden.Unjudged = r.text(imported.Order), r.text(imported.Host), r.text(imported.Unjudged)
+		hidden.Order, hidden.Host = r.text(imported.Order), r.text(imported.Host)
+		hidden.Unjudged = r.text(imported.Unjudged)
 		hidden.FewProcesses = r.texts(imported.FewProcesses)
 		if imported.UnjudgedOf != nil {
 			hidden.UnjudgedOf = map[string]string{}

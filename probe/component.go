@@ -70,7 +70,9 @@ func ComponentOf(p Process, self int) Component {
 	for _, name := range []string{exe, first, p.Comm} {
 		switch {
 		case name == "":
-		case name == "dockerd" || name == "rootlesskit" || name == "podman" || name == "libnetwork-setkey" || name == "docker-init-setup" || strings.HasPrefix(name, "docker-untar") || strings.HasPrefix(name, "docker-tar") || strings.HasPrefix(name, "docker-applyLayer"):
+		case name == "dockerd" || name == "rootlesskit" || name == "podman" || name == "libnetwork-setkey",
+			name == "docker-init-setup" || strings.HasPrefix(name, "docker-untar"),
+			strings.HasPrefix(name, "docker-tar") || strings.HasPrefix(name, "docker-applyLayer"):
 			return Engine
 		case strings.HasPrefix(name, "containerd-shim") || name == "conmon":
 			return Shim

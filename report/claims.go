@@ -127,7 +127,8 @@ func ClaimsAnswer(rows []claim.Row) string {
 		count[r.Judgement.Verdict]++
 	}
 	var parts []string
-	for _, v := range []claim.Verdict{claim.Confirmed, claim.Qualified, claim.Refuted, claim.Inconclusive, claim.NotYetRun} {
+	for _, v := range []claim.Verdict{claim.Confirmed, claim.Qualified, claim.Refuted, claim.Inconclusive,
+		claim.NotYetRun} {
 		if n := count[v]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, v))
 		}

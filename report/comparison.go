@@ -120,7 +120,8 @@ func changeClause(r overhead.ComparisonRow, sign float64) string {
 	if sign < 0 {
 		v, low, high, direction = -v, -high, -low, "better"
 	}
-	return label(asRow(r)) + " got " + percentText(v, low, high) + " % " + direction + " on " + clean(r.Workload) + " " + clean(r.Metric) + " (" + plainSpan(low, high) + ")"
+	return label(asRow(r)) + " got " + percentText(v, low, high) + " % " + direction + " on " + clean(r.Workload) + " " +
+		clean(r.Metric) + " (" + plainSpan(low, high) + ")"
 }
 
 func more(n int, what string) string {

@@ -232,7 +232,8 @@ func (s *svg) box(b box, total float64, unit, colour string) {
 		tooltip = Counted(b.gathered, "frame") + " too small to be drawn"
 	} else {
 		name = orElse(clean(b.frame.Name), "unnamed")
-		tooltip = name + ": " + strings.TrimSpace(reading(b.frame.weight())+" "+unit) + ", " + shareText(b.frame.weight(), total)
+		tooltip = name + ": " + strings.TrimSpace(reading(b.frame.weight())+" "+unit) + ", " +
+			shareText(b.frame.weight(), total)
 	}
 	// Four decimals: what is a pixel now is wide when enlarged.
 	fmt.Fprintf(

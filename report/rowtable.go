@@ -54,7 +54,8 @@ func newTablePage(t Table) *tablePage {
 			if i >= len(row) {
 				continue
 			}
-			cells[i].Text, cells[i].Detail, cells[i].Class = cellText(row[i], c), clean(row[i].Detail), toneClass(row[i].Tone)
+			cells[i].Text, cells[i].Detail, cells[i].Class = cellText(row[i], c), clean(row[i].Detail),
+				toneClass(row[i].Tone)
 			if !c.Number && columns(cells[i].Text) > longName {
 				cells[i].Class = strings.TrimSpace(cells[i].Class + " long")
 				cells[i].Text = breakable(cells[i].Text)

@@ -89,7 +89,10 @@ func programs(directory string) (v1.Layer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "usr/local/bin/" + program, Mode: 0o755, Size: int64(len(b))}); err != nil {
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: "usr/local/bin/" + program, Mode: 0o755, Size: int64(len(b)),
+		}
+		if err := w.WriteHeader(header); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(b); err != nil {

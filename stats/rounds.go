@@ -57,7 +57,8 @@ const leastError = 0.1
 //
 // The inverse of the variance would be the best weight if the errors were known. They are
 // estimates from few strips: intervals with that weight cover too seldom, and with this one
-// they hold the level at nearly the same width (docs/statistics.md). nil, all alike, where an error is unknown, or most are zero.
+// they hold the level at nearly the same width (docs/statistics.md). nil, all alike,
+// where an error is unknown, or most are zero.
 func RoundWeights(logRatios, errors []float64) []float64 {
 	if len(logRatios) < fewest || paired(logRatios, errors, finite) != nil {
 		return nil

@@ -17,8 +17,9 @@ import (
 
 // A visit is AcmeAir's: login; in one of four, the profile is read and changed; five
 // queries; a booking of the last offer that they found, there and back where it has a way
-// back; a list of all bookings; in one of four, all but two of them are cancelled, and what is left is listed, which is ours: else a booking that
-// stays though it was cancelled were seen only where its user comes again; logout.
+// back; a list of all bookings; in one of four, all but two of them are cancelled, and what
+// is left is listed, which is ours: else a booking that stays though it was cancelled were
+// seen only where its user comes again; logout.
 const (
 	bookingQueries      = 5
 	bookingKept         = 2

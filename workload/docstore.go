@@ -172,9 +172,13 @@ func (p docstorePlan) fill(ctx context.Context, address string) error {
 	return inBatches(p.documents, 1000, func(from, to int64) error {
 		var documents []load.Document
 		for n := from; n < to; n++ {
-			documents = append(documents, load.Document{{Name: "_id", Value: recordKey(n)}, {Name: "field0", Value: recordField(n, 0)}})
+			documents = append(documents, load.Document{
+				{Name: "_id", Value: recordKey(n)}, {Name: "field0", Value: recordField(n, 0)},
+			})
 		}
-		reply, err := client.Do(ctx, load.Document{{Name: "insert", Value: "usertable"}, {Name: "$db", Value: "ycsb"}, {Name: "documents", Value: documents}})
+		reply, err := client.Do(ctx, load.Document{
+			{Name: "insert", Value: "usertable"}, {Name: "$db", Value: "ycsb"}, {Name: "documents", Value: documents},
+		})
 		if err != nil {
 			return err
 		}

@@ -119,7 +119,9 @@ func (s *objectServer) Fill(ctx context.Context, t Trial, seed uint64) error {
 		address := t.Address(plan.port)
 		transport := &http.Transport{DisableCompression: true, MaxIdleConns: 1}
 		if dial := dialOf(t); dial != nil {
-			transport.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }
+			transport.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+				return dial(ctx, address)
+			}
 		}
 		defer transport.CloseIdleConnections()
 		for n := range plan.count() {

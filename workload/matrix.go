@@ -84,7 +84,8 @@ func (plan matrixPlan) drive(ctx context.Context, t Trial) error {
 	h := load.NewHistogram()
 	for _, each := range times {
 		wall, cpu = wall+each.Wall, cpu+each.CPU
-		if err := h.RecordValue(min(each.Wall.Round(time.Microsecond).Microseconds(), h.HighestTrackableValue())); err != nil {
+		micros := min(each.Wall.Round(time.Microsecond).Microseconds(), h.HighestTrackableValue())
+		if err := h.RecordValue(micros); err != nil {
 			return fmt.Errorf("a multiplication of %v: %w", each.Wall, err)
 		}
 	}

@@ -160,7 +160,8 @@ func csvTest(number int, line string, columns []int) (title, rate string, err er
 		if at < 1 || slices.ContainsFunc(fields[at:], func(f string) bool { return !benchFigure.MatchString(f) }) {
 			continue
 		}
-		if title = strings.Join(fields[:at], `","`); title != "" && !benchFigure.MatchString(fields[at-1]) && strings.HasSuffix(line, `"`) {
+		if title = strings.Join(fields[:at], `","`); title != "" && !benchFigure.MatchString(fields[at-1]) &&
+			strings.HasSuffix(line, `"`) {
 			return title, fields[at], nil
 		}
 	}

@@ -89,7 +89,8 @@ func parseThriftClient(printed []byte) (r load.Result, err error) {
 		}
 		before, counted = micros, counted+count
 		micros = min(micros, r.Corrected.HighestTrackableValue())
-		if err := errors.Join(r.Corrected.RecordValues(micros, count), r.Uncorrected.RecordValues(micros, count)); err != nil {
+		err := errors.Join(r.Corrected.RecordValues(micros, count), r.Uncorrected.RecordValues(micros, count))
+		if err != nil {
 			return r, err
 		}
 	}

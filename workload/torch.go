@@ -85,7 +85,8 @@ func (w torchStep) Drive(ctx context.Context, t Trial) error {
 		sum += s
 	}
 	for metric, v := range map[string]float64{
-		"step": sum / float64(r.Steps), "wall": exit.Elapsed.Seconds(), "import": r.Seconds.Import, "start": r.Seconds.Start, "iterate": r.Seconds.Iterate, "cpu": exit.CPU.Seconds(),
+		"step": sum / float64(r.Steps), "wall": exit.Elapsed.Seconds(), "import": r.Seconds.Import, "start": r.Seconds.Start,
+		"iterate": r.Seconds.Iterate, "cpu": exit.CPU.Seconds(),
 	} {
 		if v > 0 {
 			t.Record(metric, v)

@@ -63,7 +63,8 @@ func checkField(n int64, field string) error {
 	rest, found := strings.CutPrefix(field, recordKey(n)+" ")
 	if found {
 		number, _, _ := strings.Cut(rest, " ")
-		if update, err := strconv.ParseInt(number, 10, 64); err == nil && update >= 0 && field == recordField(n, update) {
+		if update, err := strconv.ParseInt(number, 10, 64); err == nil && update >= 0 &&
+			field == recordField(n, update) {
 			return nil
 		}
 	}

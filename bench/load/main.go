@@ -151,7 +151,8 @@ func (b *bench) place() error {
 			return fmt.Errorf("%w: run as root, or with -realtime=false", err)
 		}
 	}
-	if unknown := slices.DeleteFunc([]int{b.client, b.server}, func(c int) bool { return slices.Contains(cpus, c) }); len(unknown) > 0 {
+	allowed := func(c int) bool { return slices.Contains(cpus, c) }
+	if unknown := slices.DeleteFunc([]int{b.client, b.server}, allowed); len(unknown) > 0 {
 		return fmt.Errorf("CPUs %v are not among those that this program may use, %v", unknown, cpus)
 	}
 	return nil

@@ -47,7 +47,8 @@ func (b *bench) opened(ctx context.Context, f func(*place) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.store.Close()) }()
-	if p.images, err = image.OpenStore(filepath.Join(b.home, "images"), func(line string) { terminal.Fprintln(os.Stderr, " ", line) }); err != nil {
+	if p.images, err = image.OpenStore(filepath.Join(b.home, "images"),
+		func(line string) { terminal.Fprintln(os.Stderr, " ", line) }); err != nil {
 		return err
 	}
 	return f(p)
@@ -55,7 +56,10 @@ func (b *bench) opened(ctx context.Context, f func(*place) error) (err error) {
 
 // run weighs a subject on bare metal by rounds. roots are the images of its sources; a
 // source that is none of them is a recipe's.
-func (p *place) run(ctx context.Context, s weigh.Subject, alone bool, budget time.Duration, seed int64, roots map[workload.Source]image.Image) (record.Run, overhead.Report, error) {
+func (p *place) run(
+	ctx context.Context, s weigh.Subject, alone bool, budget time.Duration, seed int64,
+	roots map[workload.Source]image.Image,
+) (record.Run, overhead.Report, error) {
 	var run record.Run
 	cpus, err := process.Affinity()
 	if err != nil {
@@ -64,8 +68,13 @@ func (p *place) run(ctx context.Context, s weigh.Subject, alone bool, budget tim
 	facts := host.Read("/")
 	d, err := weigh.Design(weigh.Options{
 		Subjects: []weigh.Subject{s}, Platforms: []string{bare.Bare}, Alone: alone, Seed: seed,
-		Plan: record.Plan{Design: record.DesignRounds, Budget: budget, SmallestEffect: weigh.DefaultSmallestEffect, Level: level},
-		Host: kit.Host{CPUs: cpus, Memory: facts.Memory, Platform: p.session.Platforms, Check: func(of platform.Platform) error { return of.Check(ctx) }},
+		Plan: record.Plan{
+			Design: record.DesignRounds, Budget: budget, SmallestEffect: weigh.DefaultSmallestEffect, Level: level,
+		},
+		Host: kit.Host{
+			CPUs: cpus, Memory: facts.Memory, Platform: p.session.Platforms,
+			Check: func(of platform.Platform) error { return of.Check(ctx) },
+		},
 	})
 	if err != nil {
 		return run, overhead.Report{}, err
@@ -79,8 +88,10 @@ func (p *place) run(ctx context.Context, s weigh.Subject, alone bool, budget tim
 			return p.images.Recipe(ctx, src.Recipe)
 		},
 		Generate: func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error) {
-			return bare.Generate(ctx, bare.GeneratorSpec{Options: bare.Options{StateDir: p.bench.home, Ledger: p.session.Ledger},
-				Name: p.name("load"), Image: img, Args: args, NetNS: netns})
+			return bare.Generate(ctx, bare.GeneratorSpec{
+				Options: bare.Options{StateDir: p.bench.home, Ledger: p.session.Ledger},
+				Name:    p.name("load"), Image: img, Args: args, NetNS: netns,
+			})
 		},
 		Watch: func(e lab.Event) {
 			if e.Kind == lab.Warned || e.Kind == lab.Blocked {
@@ -89,9 +100,13 @@ func (p *place) run(ctx context.Context, s weigh.Subject, alone bool, budget tim
 		},
 	}
 	run, err = l.Run(ctx, d, record.Run{
-		ID: record.NewID("weigh", time.Now(), uint16(seed)), Command: os.Args, Version: p.bench.commit, Started: time.Now(), Status: record.Running,
-		Host: record.Host{Hostname: facts.Hostname, Kernel: facts.Kernel, OS: facts.OS, Arch: facts.Arch, CPUModel: facts.CPUModel, CPUs: facts.CPUs,
-			SMT: facts.SMT, Governor: facts.Governor, Memory: facts.Memory, Swap: facts.Swap, Cgroup: facts.Cgroup, Virtual: facts.Virtual, LSM: facts.LSM},
+		ID: record.NewID("weigh", time.Now(), uint16(seed)), Command: os.Args, Version: p.bench.commit,
+		Started: time.Now(), Status: record.Running,
+		Host: record.Host{
+			Hostname: facts.Hostname, Kernel: facts.Kernel, OS: facts.OS, Arch: facts.Arch, CPUModel: facts.CPUModel,
+			CPUs: facts.CPUs, SMT: facts.SMT, Governor: facts.Governor, Memory: facts.Memory, Swap: facts.Swap,
+			Cgroup: facts.Cgroup, Virtual: facts.Virtual, LSM: facts.LSM,
+		},
 	})
 	if err != nil {
 		return run, overhead.Report{}, err
@@ -132,7 +147,9 @@ func (b *bench) aaJobs(name string, n int) []job {
 }
 
 // against measures a workload against itself.
-func (p *place) against(ctx context.Context, name string, params map[string]string, budget time.Duration, seed int64) (record.Run, overhead.Report, error) {
+func (p *place) against(
+	ctx context.Context, name string, params map[string]string, budget time.Duration, seed int64,
+) (record.Run, overhead.Report, error) {
 	w, err := workload.Lookup(name)
 	if err != nil {
 		return record.Run{}, overhead.Report{}, err
@@ -195,7 +212,9 @@ func (b *bench) recordingJobs() []job {
 		{"ffmpeg", nil, []recording{{"ffmpeg-elapsed", inverse(sampleOf("elapsed"))}}},
 		{"stream", nil, []recording{{"stream-triad", rateOf("triad")}}},
 	} {
-		jobs = append(jobs, job{of.workload + " against itself", func(ctx context.Context, seed int64) (runs []string, found result, err error) {
+		jobs = append(jobs, job{of.workload + " against itself", func(
+			ctx context.Context, seed int64,
+		) (runs []string, found result, err error) {
 			err = b.opened(ctx, func(p *place) error {
 				run, rep, err := p.against(ctx, of.workload, of.params, b.lasting(time.Minute, 20*time.Second), seed)
 				if err != nil {
@@ -247,7 +266,8 @@ func speedsOf(run record.Run, speed func(record.Trial, record.Slice) float64, ta
 		}
 	}
 	var all []stripSpeeds
-	for _, k := range slices.SortedFunc(maps.Keys(pairs), func(a, b at) int { return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.strip, b.strip)) }) {
+	inOrder := func(a, b at) int { return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.strip, b.strip)) }
+	for _, k := range slices.SortedFunc(maps.Keys(pairs), inOrder) {
 		if pair := pairs[k]; pair[0] > 0 && pair[1] > 0 {
 			all = append(all, stripSpeeds{k.round, k.strip, math.Log(pair[0]), math.Log(pair[1])})
 		}

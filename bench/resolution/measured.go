@@ -66,7 +66,8 @@ type figure struct {
 }
 
 func (f figure) of(e stats.Estimate) figure {
-	f.Value, f.Low, f.High, f.N = overhead.Number(e.Value), overhead.Number(e.Interval.Low), overhead.Number(e.Interval.High), e.N
+	f.Value, f.Low, f.High, f.N = overhead.Number(e.Value), overhead.Number(e.Interval.Low),
+		overhead.Number(e.Interval.High), e.N
 	return f
 }
 
@@ -117,7 +118,8 @@ func figuresOf(rep overhead.Report) []figure {
 					kind    string
 					e       stats.Estimate
 					verdict overhead.Verdict
-				}{{kindRatio, r.Ratio, r.Verdict}, {kindTypical, r.Typical, ""}, {kindTotal, r.Total, ""}, {kindStalls, r.Stalls, ""}} {
+				}{{kindRatio, r.Ratio, r.Verdict}, {kindTypical, r.Typical, ""}, {kindTotal, r.Total, ""},
+					{kindStalls, r.Stalls, ""}} {
 					if one.e.N == 0 {
 						continue
 					}

@@ -301,7 +301,8 @@ func (p *place) truth(
 		}
 		cpus, rates = append(cpus, logs[1][0]-logs[0][0]), append(rates, logs[1][1]-logs[0][1])
 	}
-	return stats.RoundMean(batched(cpus, truthBatches), nil, level), stats.RoundMean(batched(rates, truthBatches), nil, level), nil
+	return stats.RoundMean(batched(cpus, truthBatches), nil, level),
+		stats.RoundMean(batched(rates, truthBatches), nil, level), nil
 }
 
 // batched gives the trimmed means of so many stretches of x, of about equal length.
@@ -328,7 +329,8 @@ func (s *service) slice(ctx context.Context, slicer workload.Slicer) (logCPU, lo
 	if err != nil {
 		return 0, 0, err
 	}
-	return math.Log((after.CPU - before.CPU).Seconds() / all[0].Worked), math.Log(all[0].Amount / all[0].Window.Seconds()), nil
+	return math.Log((after.CPU - before.CPU).Seconds() / all[0].Worked),
+		math.Log(all[0].Amount / all[0].Window.Seconds()), nil
 }
 
 // service is a program that stays up beside no other, as [workload.Trial] has it.

@@ -377,7 +377,8 @@ func judgeOverhead(lines []line) []target {
 		low, ok := l.Values[valueShareLeast]
 		by, also := l.Values[valueShareBlocks]
 		if ok && also {
-			least, most, blocks = append(least, float64(low)), append(most, float64(l.Values[valueShareMost])), append(blocks, float64(by))
+			least, most, blocks = append(least, float64(low)), append(most, float64(l.Values[valueShareMost])),
+				append(blocks, float64(by))
 		}
 	}
 	share := target{name: "6. own weight, tare itself", wanted: "share of a CPU, its generator apart, at most that by blocks", n: len(blocks),

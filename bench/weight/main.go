@@ -113,7 +113,8 @@ func (b *bench) run(ctx context.Context, home string, parts []string) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, b.session.Close()) }()
-	if b.images, err = image.OpenStore(filepath.Join(home, "images"), func(line string) { terminal.Fprintln(os.Stderr, line) }); err != nil {
+	if b.images, err = image.OpenStore(filepath.Join(home, "images"),
+		func(line string) { terminal.Fprintln(os.Stderr, line) }); err != nil {
 		return err
 	}
 	for _, part := range parts {

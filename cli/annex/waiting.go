@@ -27,7 +27,8 @@ type waiting struct {
 	at string
 }
 
-// wait begins to tell on the terminal behind a writer, if there is one. end takes the line away, and may be called again.
+// wait begins to tell on the terminal behind a writer, if there is one. end takes the line
+// away, and may be called again.
 func wait(errOut io.Writer) (w *waiting, end func()) {
 	if _, _, live := sizeOf(errOut); !live {
 		return &waiting{}, func() {}

@@ -158,7 +158,8 @@ func (m *model) predict(b Bandwidth) (Prediction, error) {
 			each = append(each, whole.of(m.outcome(b, rerun{demand, m.options.Seed + uint64(m.options.Reruns+i)})))
 		}
 	}
-	for i, to := range []*Figure{&p.Mean, &p.P50, &p.P99, &p.P999, &p.Stalled, &p.ThrottledPeriods, &p.ThrottledTime, &p.Throughput, &p.Share} {
+	for i, to := range []*Figure{&p.Mean, &p.P50, &p.P99, &p.P999, &p.Stalled, &p.ThrottledPeriods, &p.ThrottledTime,
+		&p.Throughput, &p.Share} {
 		*to = Figure{Value: value[i], Low: value[i], High: value[i]}
 		for _, f := range each {
 			to.Low, to.High = min(to.Low, f[i]), max(to.High, f[i])

@@ -123,7 +123,8 @@ type parameters struct {
 func simulate(p parameters) outcome {
 	// A source for each use, so that what is drawn for the requests is the same
 	// with a quota and without. The second word only keeps them apart.
-	phases, requests, gaps := rand.New(rand.NewPCG(p.seed, 1)), rand.New(rand.NewPCG(p.seed, 2)), rand.New(rand.NewPCG(p.seed, 3))
+	phases, requests, gaps := rand.New(rand.NewPCG(p.seed, 1)), rand.New(rand.NewPCG(p.seed, 2)),
+		rand.New(rand.NewPCG(p.seed, 3))
 	threads := p.service.Threads
 	if threads == 0 || threads > p.arrival.Connections {
 		threads = p.arrival.Connections

@@ -102,7 +102,8 @@ func (f Fitted) within(p Point) (inside bool, err error) {
 		if v < low*(1-1e-9) || v > high*(1+1e-9) {
 			inside = false
 		}
-		if low, high = max(low, c.nothing)/f.options.Reach, max(high, c.nothing)*f.options.Reach; max(v, c.nothing) < low || v > high {
+		low, high = max(low, c.nothing)/f.options.Reach, max(high, c.nothing)*f.options.Reach
+		if max(v, c.nothing) < low || v > high {
 			return false, &OutOfReach{c.what, v, low, high}
 		}
 	}
@@ -168,7 +169,8 @@ func LeastShare(f Fitted, overhead float64) (stats.Estimate, error) {
 			return one.form.share(math.Log1p(overhead) / slope)
 		}
 		// The larger the cost, the larger the share: the ends stay in order.
-		unit.Value, unit.Interval.Low, unit.Interval.High = share(unit.Value), share(unit.Interval.Low), share(unit.Interval.High)
+		unit.Value, unit.Interval.Low, unit.Interval.High = share(unit.Value), share(unit.Interval.Low),
+			share(unit.Interval.High)
 		return unit
 	})
 	all := shares(f.points)

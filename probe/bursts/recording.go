@@ -270,7 +270,8 @@ func (r *Recording) read() (*Reading, error) {
 // appeared reads the ids of groups that were met, and what was lost.
 func (r *Recording) appeared(reading *Reading) ([]uint64, error) {
 	var met uint32
-	for name, into := range map[string]any{objectVarLost: &reading.Lost, objectVarUnstacked: &reading.Unstacked, objectVarUnplaced: &reading.Unplaced, objectVarAppearedCount: &met} {
+	for name, into := range map[string]any{objectVarLost: &reading.Lost, objectVarUnstacked: &reading.Unstacked,
+		objectVarUnplaced: &reading.Unplaced, objectVarAppearedCount: &met} {
 		if err := r.collection.Variables[name].Get(into); err != nil {
 			return nil, err
 		}
@@ -312,7 +313,8 @@ func (r *Recording) readGroup(i int, g *Group) error {
 		if err := r.collection.Maps[objectMapHistogramOf].Lookup(uint32(i*r.lanes+lane), &h); err != nil {
 			return err
 		}
-		for into, from := range map[*Histogram]*kernelHistogram{&g.Burst: &h.Burst, &g.Wait: &h.Wait, &g.Blocked: &h.Blocked, &g.Run: &h.Run} {
+		for into, from := range map[*Histogram]*kernelHistogram{&g.Burst: &h.Burst, &g.Wait: &h.Wait,
+			&g.Blocked: &h.Blocked, &g.Run: &h.Run} {
 			more := from.histogram()
 			into.Merge(&more)
 		}

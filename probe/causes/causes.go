@@ -46,8 +46,9 @@ type Reading struct {
 	CPUs int `json:"cpus"`
 	Used int `json:"used_cpus"`
 
-	Burst   Distribution `json:"burst"`   // on a CPU, until it blocked; being preempted does not end it
-	Run     Distribution `json:"run"`     // on a CPU, until it left it for whatever reason; bcc's cpudist shows those that end by preemption
+	Burst Distribution `json:"burst"` // on a CPU, until it blocked; being preempted does not end it
+	// Run is on a CPU, until it left it for whatever reason. Bcc's cpudist shows those that end by preemption.
+	Run     Distribution `json:"run"`
 	Wait    Distribution `json:"wait"`    // runnable, without a CPU
 	Blocked Distribution `json:"blocked"` // of its own accord
 

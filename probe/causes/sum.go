@@ -13,7 +13,8 @@ func (r *Reading) Add(o Reading) {
 	r.CPUTime += o.CPUTime
 	r.CPUs = max(r.CPUs, o.CPUs)
 	r.Used = max(r.Used, o.Used)
-	for into, from := range map[*Distribution]Distribution{&r.Burst: o.Burst, &r.Run: o.Run, &r.Wait: o.Wait, &r.Blocked: o.Blocked} {
+	for into, from := range map[*Distribution]Distribution{&r.Burst: o.Burst, &r.Run: o.Run, &r.Wait: o.Wait,
+		&r.Blocked: o.Blocked} {
 		into.Add(from)
 	}
 	r.Wakeups += o.Wakeups

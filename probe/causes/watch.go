@@ -206,7 +206,8 @@ func (w *Watch) name(r *Reading, seen *bursts.Reading) error {
 	table, err := kallsyms.Load()
 	if err != nil {
 		for _, part := range []string{partStacks, partAccounting} {
-			if _, absent := r.Lacks(part); !absent && (part == partAccounting && len(g.Samples) > 0 || part == partStacks && w.names != nil) {
+			if _, absent := r.Lacks(part); !absent && (part == partAccounting && len(g.Samples) > 0 ||
+				part == partStacks && w.names != nil) {
 				r.Absent = append(r.Absent, Absence{part, "the kernel's functions have no names: " + err.Error()})
 			}
 		}

@@ -81,8 +81,9 @@ func about(m Mapped, err error) error {
 	return nil
 }
 
-// identify gives the length of a file, and lets it be read. It finds the file through the mapping itself, so that it is the one
-// mapped, whatever its path is in which container, and whether it has one still.
+// identify gives the length of a file, and lets it be read. It finds the file through the
+// mapping itself, so that it is the one mapped, whatever its path is in which container,
+// and whether it has one still.
 // Its file system is asked about nothing before it is known to be the kernel's own.
 func identify(proc procfs.FS, m Mapped, read func(f *os.File, length int64) error) (length int64, err error) {
 	process := proc.Process(m.PID)

@@ -148,7 +148,8 @@ func makings(dir string) (all []*making, closing func() error, err error) {
 		{making{typ: CopyOnWrite, what: "of a file", stride: 1, write: true, prepare: forget}, ofFile(false, 1)},
 		{making{typ: Shared, what: "of a file", stride: 1, write: true, prepare: forget}, ofFile(true, 1)},
 		{making{typ: WriteProtect, what: "of a page of zeros", stride: 1, write: true, prepare: read}, anonymous},
-		{making{typ: WriteProtect, what: "of a file", stride: aroundPages, write: true, prepare: read}, ofFile(false, aroundPages)},
+		{making{typ: WriteProtect, what: "of a file", stride: aroundPages, write: true, prepare: read},
+			ofFile(false, aroundPages)},
 	} {
 		if m.memory, err = m.open(); err != nil {
 			return nil, closing, err

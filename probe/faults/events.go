@@ -136,7 +136,8 @@ func (t Target) processes() ([]int, error) {
 		b, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
 		if err != nil {
 			if path != t.Cgroup &&
-				(errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EOPNOTSUPP)) {
+				(errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) ||
+					errors.Is(err, syscall.EOPNOTSUPP)) {
 				return nil
 			}
 			return err

@@ -33,12 +33,13 @@ type Type uint8
 // The types. The first six are the columns of S1's table 5.1, and together what it
 // counts. facts.go has the rule.
 const (
-	Anonymous    Type = iota // no entry, anonymous memory; read (the page of zeros is mapped) or written; a stack that grows
-	Read                     // no entry, a file's page or shared memory, read or executed; private or shared
-	CopyOnWrite              // no entry, a private mapping of a file, written
-	Shared                   // no entry, a shared mapping, written
-	Swap                     // an entry whose page is in swap, or on its way to another place ([Moving])
-	WriteProtect             // an entry that may not be written, written, where the mapping allows it
+	// Anonymous: no entry, anonymous memory; read (the page of zeros is mapped) or written; a stack that grows.
+	Anonymous    Type = iota
+	Read              // no entry, a file's page or shared memory, read or executed; private or shared
+	CopyOnWrite       // no entry, a private mapping of a file, written
+	Shared            // no entry, a shared mapping, written
+	Swap              // an entry whose page is in swap, or on its way to another place ([Moving])
+	WriteProtect      // an entry that may not be written, written, where the mapping allows it
 	// Spurious is none of S1's: the entry allows the access already, since
 	// another thread was faster, or the processor held an older one.
 	Spurious

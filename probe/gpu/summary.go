@@ -289,8 +289,10 @@ func deviceKey(d Device) string {
 // trace takes one in, and gives the last moment that it knows of.
 func (g *gathered) trace(s *Summary, t *Trace) time.Duration {
 	if g.calls == nil {
-		g.byKernel, g.byCall, g.calls = map[string][]time.Duration{}, map[string][]time.Duration{}, map[string]*CallTime{}
-		g.copies, g.copyTimes, g.overheads = map[copyKind]*Copies{}, map[copyKind][]time.Duration{}, map[string][]time.Duration{}
+		g.byKernel, g.byCall, g.calls = map[string][]time.Duration{}, map[string][]time.Duration{},
+			map[string]*CallTime{}
+		g.copies, g.copyTimes, g.overheads = map[copyKind]*Copies{}, map[copyKind][]time.Duration{},
+			map[string][]time.Duration{}
 		g.kernelBusy, g.copyBusy, g.anyBusy = map[string][]interval{}, map[string][]interval{}, map[string][]interval{}
 		g.kernelAlone, g.devices = map[string][]interval{}, map[string]Device{}
 	}
@@ -457,7 +459,8 @@ func (g *gathered) into(s *Summary) {
 	slices.SortFunc(s.API.Calls, func(a, b CallTime) int {
 		return cmp.Or(cmp.Compare(b.Time.Sum, a.Time.Sum), cmp.Compare(a.Name, b.Name))
 	})
-	s.JIT.Compile, s.JIT.CacheLoad, s.JIT.CacheStore = distributionOf(g.compile), distributionOf(g.load), distributionOf(g.store)
+	s.JIT.Compile, s.JIT.CacheLoad, s.JIT.CacheStore = distributionOf(g.compile), distributionOf(g.load),
+		distributionOf(g.store)
 	s.JIT.Loads, s.JIT.Compiling = distributionOf(g.loads), distributionOf(g.compiling)
 	s.JIT.Links, s.JIT.Firsts = distributionOf(g.links), distributionOf(g.firsts)
 	for kind, c := range g.copies {

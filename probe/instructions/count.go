@@ -113,7 +113,8 @@ func desk(needed ...string) (string, error) {
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		if !slices.ContainsFunc(needed, func(path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }) {
+		within := func(path string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+		if !slices.ContainsFunc(needed, within) {
 			return dir, nil
 		}
 	}
@@ -194,7 +195,8 @@ func run(ctx context.Context, argv []string, root, lib string, env []string) (ui
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if root != "" {
 		cmd.Dir, cmd.SysProcAttr.Chroot = "/", root
-		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNET |
+			syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 	}
 	if err := cmd.Start(); err != nil {
 		_ = said.Close()

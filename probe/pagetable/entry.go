@@ -9,14 +9,16 @@ type Entry uint64
 // What an entry is, and what its frame is. The first group is the entry's own;
 // the second comes from /proc/kpageflags, and is absent where Census.Flags is false.
 const (
-	Present   Entry = 1 << (40 + iota)
-	Swapped         // not present: its page is in swap
-	Writable        // known to the walk alone
-	Dirty           // known to the walk alone
-	Accessed        // known to the walk alone: the processor has used the entry since the kernel last cleared it, as it may at any time
-	Huge            // mapped by one entry of a higher level: 2 MiB or more
-	Zero            // the kernel's page of zeros, or its huge sister
-	FileFrame       // file page or shared memory, as pagemap's bit 61 says it; see Walk
+	Present  Entry = 1 << (40 + iota)
+	Swapped        // not present: its page is in swap
+	Writable       // known to the walk alone
+	Dirty          // known to the walk alone
+	// Accessed is known to the walk alone: the processor has used the entry since the kernel last cleared it,
+	// as it may at any time.
+	Accessed
+	Huge      // mapped by one entry of a higher level: 2 MiB or more
+	Zero      // the kernel's page of zeros, or its huge sister
+	FileFrame // file page or shared memory, as pagemap's bit 61 says it; see Walk
 
 	Anon              // an anonymous frame
 	Active            // on the active list

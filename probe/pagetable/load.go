@@ -44,7 +44,8 @@ func newWalker() (_ *walker, err error) {
 		return nil, fmt.Errorf("set %s of the BPF programs: %w", objectVarFinds, err)
 	}
 	if err := needs.LoadInto(&w.objects, spec); err != nil {
-		if verifier := new(ebpf.VerifierError); errors.As(err, &verifier) { // an older one may know less of what is right
+		// An older verifier may know less of what is right.
+		if verifier := new(ebpf.VerifierError); errors.As(err, &verifier) {
 			return nil, needs.Missing(err.Error(), "Linux 6.1 or later")
 		}
 		return nil, err

@@ -31,4 +31,5 @@ func Open() (t Taker, note string, err error) {
 const Common = Frames | Present | Swapped | Huge | Zero
 
 // CommonFlags are those where flags were asked for.
-const CommonFlags = Common | FileFrame | Anon | Active | Referenced | OnList | Unevictable | THP | Large | SwapCache | SwapBacked | KSM | Idle | DirtyFrame | NoFrame
+const CommonFlags = Common | FileFrame | Anon | Active | Referenced | OnList | Unevictable | THP |
+	Large | SwapCache | SwapBacked | KSM | Idle | DirtyFrame | NoFrame

@@ -74,8 +74,8 @@ type Recorder struct {
 }
 
 // Start records from now on, until Stop. When ctx is done before, the recording
-// is void and Stop says so; the Recorder is to be stopped either way. The error is a *[probe.Missing] where the host does
-// not let us.
+// is void and Stop says so; the Recorder is to be stopped either way. The error is a
+// *[probe.Missing] where the host does not let us.
 func Start(ctx context.Context, o Options) (*Recorder, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

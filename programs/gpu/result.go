@@ -243,7 +243,8 @@ func (r *Result) Validate() error {
 	if err := known(r.Program); err != nil {
 		return err
 	}
-	for _, part := range []func() error{r.Parameters.validate, r.Build.validate, r.Device.validate, r.validateSeconds, r.validateKernels, r.validateCheck} {
+	for _, part := range []func() error{r.Parameters.validate, r.Build.validate, r.Device.validate, r.validateSeconds,
+		r.validateKernels, r.validateCheck} {
 		if err := part(); err != nil {
 			return err
 		}

@@ -66,7 +66,8 @@ func roundWidths(all []recording) *table {
 	for _, r := range all {
 		t.rows = append(t.rows, row{r.name, func(rng *rand.Rand, n int) []float64 {
 			drawn := r.draw(rng, n)
-			weighted, equal := stats.RoundMean(drawn.typical, drawn.weights(), level), stats.RoundMean(drawn.typical, nil, level)
+			weighted, equal := stats.RoundMean(drawn.typical, drawn.weights(), level),
+				stats.RoundMean(drawn.typical, nil, level)
 			return []float64{math.Log(widthOf(weighted) / widthOf(equal))}
 		}})
 	}

@@ -236,7 +236,8 @@ func (s *sweep) halted() {
 		return
 	}
 	x, y := s.steps[before-2], s.steps[before-1]
-	s.end.overcommit = y.Overcommit + (y.Overcommit-x.Overcommit)*float64(ended.Neighbours-y.Neighbours)/float64(y.Neighbours-x.Neighbours)
+	s.end.overcommit = y.Overcommit +
+		(y.Overcommit-x.Overcommit)*float64(ended.Neighbours-y.Neighbours)/float64(y.Neighbours-x.Neighbours)
 }
 
 // known is an amount of memory; none is what was never read.

@@ -28,8 +28,8 @@ func (c cliff) found() bool {
 }
 
 // throughputCliff is where throughput begins to fall, tailCliff where the p99 begins to
-// rise, a request that failed counting as one that took longest. A step's p99 is of one sweep's requests there: sweeps are what the place's
-// doubt is made of.
+// rise, a request that failed counting as one that took longest. A step's p99 is of one
+// sweep's requests there: sweeps are what the place's doubt is made of.
 func (r reading) throughputCliff(a arm) cliff {
 	return r.cliff(a, "throughput", false, func(s Step) (float64, bool) { v := aboveZero(s); return v, v > 0 })
 }
@@ -82,7 +82,8 @@ func (r reading) findCliff(a arm, rises bool, of func(Step) (float64, bool)) cli
 	}
 	c.overcommit = c.At
 	c.overcommit.Value = r.overcommitAt(a, c.At.Value)
-	c.overcommit.Interval.Low, c.overcommit.Interval.High = r.overcommitAt(a, c.At.Interval.Low), r.overcommitAt(a, c.At.Interval.High)
+	c.overcommit.Interval.Low, c.overcommit.Interval.High = r.overcommitAt(a, c.At.Interval.Low),
+		r.overcommitAt(a, c.At.Interval.High)
 	return c
 }
 
@@ -186,7 +187,8 @@ func (r reading) density(a arm) densityOf {
 		charge := s.steps[i].charge()
 		unharmed := s.steps[i].Overcommit * charge
 		after *= charge
-		last, next, numbers = append(last, unharmed), append(next, after), append(numbers, float64(s.steps[i].Neighbours))
+		last, next, numbers = append(last, unharmed), append(next, after),
+			append(numbers, float64(s.steps[i].Neighbours))
 		lasts[s.block], nexts[s.block] = append(lasts[s.block], unharmed), append(nexts[s.block], after)
 	}
 	d.last, d.next = middles(lasts), middles(nexts)

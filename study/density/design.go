@@ -173,7 +173,8 @@ func (b *builder) findExtends() error {
 	if !slices.ContainsFunc(b.Extends, extends) {
 		return nil
 	}
-	if slices.ContainsFunc(b.policies(), func(a levels) bool { return extends(a.extend) && a.swap == platform.SwapNone }) {
+	cannotMove := func(a levels) bool { return extends(a.extend) && a.swap == platform.SwapNone }
+	if slices.ContainsFunc(b.policies(), cannotMove) {
 		return kit.Usagef("--extend %s: it moves pages to swap, and --swap %s has none", ExtendAnnex, platform.SwapNone)
 	}
 	if _, inside := b.on.(platform.Boxing); inside {

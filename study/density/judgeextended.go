@@ -92,8 +92,10 @@ func (r reading) judgeExtended() []claim.Judgement {
 		why = append(why, r.largerExtended(all))
 	}
 	a := all[0].with
-	rests := fmt.Sprintf("%s beside %s, %s of %d to %d neighbours, %s", a.critical(), a.noise(), report.Counted(len(a.sweeps), "sweep"), a.first(), a.greatest(), a.order)
-	j.Ours, j.Rests, j.Figures = strings.Join(ours, "; "), strings.Join(append([]string{rests}, why...), "; "), r.extendedFigures(all)
+	rests := fmt.Sprintf("%s beside %s, %s of %d to %d neighbours, %s", a.critical(), a.noise(), report.Counted(len(a.sweeps), "sweep"), a.first(), a.greatest(),
+		a.order)
+	j.Ours, j.Rests, j.Figures = strings.Join(ours, "; "), strings.Join(append([]string{rests}, why...), "; "),
+		r.extendedFigures(all)
 	return []claim.Judgement{j}
 }
 

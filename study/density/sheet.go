@@ -193,7 +193,7 @@ func next(run record.Run) string {
 		return "tare density --full"
 	case len(r.devices()) == 0:
 		return "tare density --swap file,zram"
-	case !slices.ContainsFunc(r.arms, func(b arm) bool { return !slices.Contains([]string{"", "none"}, b.factor(FactorProtect)) }):
+	case !slices.ContainsFunc(r.arms, func(b arm) bool { p := b.factor(FactorProtect); return p != "" && p != "none" }):
 		return "tare density --protect none,swappiness,limit,headroom"
 	}
 	return "tare claims S3"
@@ -215,7 +215,8 @@ func (r reading) title() string {
 func (r reading) facts() []string {
 	var boxes, orders, policies, own []string
 	for _, a := range r.arms {
-		boxes, orders, policies = append(boxes, a.factor(FactorBox)), append(orders, a.order), append(policies, a.policy)
+		boxes, orders, policies = append(boxes, a.factor(FactorBox)), append(orders, a.order),
+			append(policies, a.policy)
 	}
 	for _, f := range []struct {
 		name string

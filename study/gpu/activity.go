@@ -102,5 +102,6 @@ func copied(s *activity.Summary, direction activity.Direction) time.Duration {
 
 // lost counts what is in no figure.
 func lost(l activity.Lost) int64 {
-	return l.Calls + l.Work + l.Other + l.Full + l.Capture + l.Failed + l.Unfinished + l.Dropped + l.Unknown + l.Versions
+	return l.Calls + l.Work + l.Other + l.Full + l.Capture + l.Failed + l.Unfinished + l.Dropped + l.Unknown +
+		l.Versions
 }

@@ -147,7 +147,8 @@ func (l Looking) programs(ctx context.Context, f *Found) (string, error) {
 	if dir == "" {
 		dir = filepath.Join(l.Dir, "programs")
 		l.Progress("building the CUDA programs")
-		if err := programs.Compile(ctx, dir, programs.CompileOptions{Kinds: l.Kinds, Programs: l.wanted()}); err != nil {
+		options := programs.CompileOptions{Kinds: l.Kinds, Programs: l.wanted()}
+		if err := programs.Compile(ctx, dir, options); err != nil {
 			return "", err
 		}
 	}
@@ -268,7 +269,8 @@ func (l Looking) buildProbe(ctx context.Context, f *Found) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if info, err := os.Stat(filepath.Join(l.Programs, "probe", library)); l.Programs != "" && err == nil && info.Mode().IsRegular() {
+	if info, err := os.Stat(filepath.Join(l.Programs, "probe", library)); l.Programs != "" && err == nil &&
+		info.Mode().IsRegular() {
 		// It was built with the programs, elsewhere.
 		if f.Library, err = filepath.Abs(filepath.Join(l.Programs, "probe")); err != nil {
 			return err
@@ -302,7 +304,8 @@ func (f *Found) tryProbe(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := run(ctx, f.Libraries, env, programs.Binary(dir, f.Kinds[0], programs.DeviceLimits), small()...); err != nil {
+	binary := programs.Binary(dir, f.Kinds[0], programs.DeviceLimits)
+	if _, err := run(ctx, f.Libraries, env, binary, small()...); err != nil {
 		return fmt.Errorf("under the activity probe: %w", err)
 	}
 	_, err = activityOf(traces)

@@ -154,7 +154,8 @@ func (r reading) banners() []string {
 func (r reading) parts() []report.Part {
 	var parts []report.Part
 	for _, part := range []func() []report.Part{
-		r.phaseBars, r.endToEndTable, r.callTable, r.splitTable, r.buildTable, r.limitTable, r.memoryTable, r.sharedTable,
+		r.phaseBars, r.endToEndTable, r.callTable, r.splitTable, r.buildTable, r.limitTable, r.memoryTable,
+		r.sharedTable,
 		r.torchTable, r.probeTable,
 	} {
 		parts = append(parts, part()...)
@@ -302,7 +303,8 @@ func (r reading) splitTable() []report.Part {
 					report.Estimated(r.Value(of, metricKernelShare), 1),
 					report.Estimated(r.Value(of, metricAPIShare), 1),
 				}
-				for _, metric := range []string{metricKernelTime, metricAPITime, metricLoads, metricCompile, metricMalloc} {
+				for _, metric := range []string{metricKernelTime, metricAPITime, metricLoads, metricCompile,
+					metricMalloc} {
 					row = append(row, report.Estimated(r.Value(of, metric), 1e3))
 				}
 				t.Rows = append(t.Rows, append(row, report.Estimated(r.Value(of, metricLost), 1)))

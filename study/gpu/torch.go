@@ -150,7 +150,9 @@ func layTorch(dir, host string, has installed) (*Torch, error) {
 		}
 	}
 	for _, p := range append(slices.Clone(has.Paths), filepath.Dir(has.Executable)) {
-		if p = filepath.Clean(p); !filepath.IsAbs(p) || slices.ContainsFunc(shown, func(s string) bool { return p == s || strings.HasPrefix(p, s+"/") }) {
+		if p = filepath.Clean(p); !filepath.IsAbs(p) || slices.ContainsFunc(shown, func(s string) bool {
+			return p == s || strings.HasPrefix(p, s+"/")
+		}) {
 			continue
 		}
 		if info, err := os.Stat(filepath.Join(host, p)); err != nil || !info.IsDir() {

@@ -133,7 +133,8 @@ var checkedSizes = map[string]string{
 // surroundings are the trial's own directories, what is shown of them inside, and the
 // environment that names them.
 func (t trial) surroundings(dir string) (platform.Edits, []string, error) {
-	cache, traces := filepath.Join(dir, filepath.Base(cacheDirectory)), filepath.Join(dir, filepath.Base(traceDirectory))
+	cache, traces := filepath.Join(dir, filepath.Base(cacheDirectory)),
+		filepath.Join(dir, filepath.Base(traceDirectory))
 	edits := platform.Edits{Mounts: []platform.Mount{{Source: cache, Target: cacheDirectory, Directory: true}}}
 	for _, d := range []string{cache, traces} {
 		if err := os.MkdirAll(d, 0o755); err != nil {

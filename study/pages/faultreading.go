@@ -133,7 +133,8 @@ func readFaults(r *faults.Recording, whole bool) *FaultCount {
 		}
 		switch frame, ok := fault.Frame(); {
 		case fault.Type == faults.CopyOnWrite,
-			fault.Type == faults.WriteProtect && fault.Mapping.Flags&faults.IsShared == 0 && !(ok && err == nil && frame == zeros):
+			fault.Type == faults.WriteProtect && fault.Mapping.Flags&faults.IsShared == 0 &&
+				!(ok && err == nil && frame == zeros):
 			f.MayCopy++
 		}
 	}

@@ -20,7 +20,8 @@ func Answer(run record.Run) string {
 	cells := r.cells()
 	bounded := slices.DeleteFunc(slices.Clone(cells), func(c cell) bool { return !c.cost.Known() })
 	// The cost of emulation stands for no platform.
-	if real := slices.DeleteFunc(slices.Clone(bounded), func(c cell) bool { return emulated(c.of) != "" }); len(real) > 0 {
+	isEmulated := func(c cell) bool { return emulated(c.of) != "" }
+	if real := slices.DeleteFunc(slices.Clone(bounded), isEmulated); len(real) > 0 {
 		bounded = real
 	}
 	switch {

@@ -115,7 +115,8 @@ func (c Comparison) Error() float64 { return c.Predicted.Value/c.Measured.Value 
 
 // Kept reports whether a predicted p99 is as accurate as promised.
 func (c Comparison) Kept() bool {
-	return math.Abs(c.Predicted.Value-c.Measured.Value) <= max(Relative*c.Measured.Value, float64(Absolute.Microseconds()))
+	bound := max(Relative*c.Measured.Value, float64(Absolute.Microseconds()))
+	return math.Abs(c.Predicted.Value-c.Measured.Value) <= bound
 }
 
 // Known reports whether there is a measured figure.
@@ -288,8 +289,10 @@ func predict(r overhead.Reading, base record.Condition, limited []record.Conditi
 		compare := func(f quota.Figure, metric string) Comparison {
 			return Comparison{f, r.Value(row.Measured, metric)}
 		}
-		row.P99, row.P999, row.Mean = compare(p.P99, service.P99), compare(p.P999, service.P999), compare(p.Mean, service.Mean)
-		row.Stalled, row.Short = compare(p.Stalled, service.Stalled), compare(p.ThrottledPeriods, service.ThrottledShare)
+		row.P99, row.P999, row.Mean = compare(p.P99, service.P99), compare(p.P999, service.P999),
+			compare(p.Mean, service.Mean)
+		row.Stalled, row.Short = compare(p.Stalled, service.Stalled),
+			compare(p.ThrottledPeriods, service.ThrottledShare)
 		s.Rows = append(s.Rows, row)
 		return nil
 	}

@@ -134,7 +134,8 @@ func (h *handler) burn() error {
 func threadTime() (time.Duration, error) {
 	const clockThread = 3 // CLOCK_THREAD_CPUTIME_ID
 	var t syscall.Timespec
-	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockThread, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+	_, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockThread, uintptr(unsafe.Pointer(&t)), 0)
+	if errno != 0 {
 		return 0, fmt.Errorf("clock_gettime of the thread's CPU time: %w", errno)
 	}
 	return time.Duration(t.Nano()), nil

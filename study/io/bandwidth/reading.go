@@ -96,7 +96,8 @@ func (s spot) peer() (record.Condition, bool) {
 // storages are those that a run has, in the order in which they are shown.
 func (r reading) storages() []string {
 	var all []string
-	for _, s := range []platform.Storage{platform.StorageLayer, platform.StorageVolume, platform.StorageBind, platform.StorageTmpfs} {
+	for _, s := range []platform.Storage{platform.StorageLayer, platform.StorageVolume, platform.StorageBind,
+		platform.StorageTmpfs} {
 		if slices.ContainsFunc(r.spots, func(at spot) bool { return len(at.Stored(string(s))) > 0 }) {
 			all = append(all, string(s))
 		}

@@ -60,7 +60,8 @@ func (c cell) group() string {
 		{Factor: factorRanks, Level: strconv.Itoa(c.ranks)},
 	}
 	for _, f := range []struct{ factor, level, published string }{
-		{factorAPI, c.api, POSIX}, {factorLayout, c.layout, FilePerRank}, {factorCache, c.cache, Kept}, {factorSync, c.sync, NoSync},
+		{factorAPI, c.api, POSIX}, {factorLayout, c.layout, FilePerRank}, {factorCache, c.cache, Kept},
+		{factorSync, c.sync, NoSync},
 	} {
 		if f.level != f.published {
 			cells = append(cells, place.Cell{Factor: f.factor, Level: f.level})

@@ -129,7 +129,8 @@ func cellOf(c record.Condition) cell {
 
 // rank orders the manners of a checkpoint: S5's first, what is in memory last.
 func (c cell) rank() int {
-	n := 100*slices.Index(Caches, c.cache) + 10*slices.Index(Syncs, c.sync) + 3*slices.Index(Layouts, c.layout) + slices.Index(APIs, c.api)
+	n := 100*slices.Index(Caches, c.cache) + 10*slices.Index(Syncs, c.sync) + 3*slices.Index(Layouts, c.layout) +
+		slices.Index(APIs, c.api)
 	if c.memory {
 		n += 1000
 	}

@@ -189,8 +189,10 @@ func (b builder) condition(c grid, p place.Place, w workload.Workload, wanted ma
 	}
 	factors := p.Factors(place.Redis)
 	for name, level := range map[string]string{
-		factorPayload: strconv.Itoa(c.payload), factorPipeline: strconv.Itoa(c.pipeline), factorClients: strconv.Itoa(b.Clients),
-		factorThreads: strconv.Itoa(c.threads), factorIOThreads: strconv.Itoa(c.ioThreads), factorAppendOnly: c.appendOnly,
+		factorPayload: strconv.Itoa(c.payload), factorPipeline: strconv.Itoa(c.pipeline),
+		factorClients: strconv.Itoa(b.Clients),
+		factorThreads: strconv.Itoa(c.threads), factorIOThreads: strconv.Itoa(c.ioThreads),
+		factorAppendOnly: c.appendOnly,
 	} {
 		factors[name] = level
 	}
@@ -285,7 +287,8 @@ func (c grid) takes(o Options) time.Duration {
 	var seconds float64
 	for _, command := range c.commands(o) {
 		n := float64(c.requests(o)) * 1.1 // the warm-up's
-		seconds += n * (assumedBatch/float64(c.pipeline) + assumedRequest + assumedByte*float64(c.payload)*float64(values(command)))
+		seconds += n * (assumedBatch/float64(c.pipeline) + assumedRequest +
+			assumedByte*float64(c.payload)*float64(values(command)))
 	}
 	return assumedLaunch + time.Duration(math.Min(seconds, 1e9)*1e9)
 }

@@ -125,12 +125,14 @@ func (o Options) check(redis workload.Workload) error {
 		return kit.Usagef("--platform, --command, --appendonly, --storage, --network: name each once")
 	}
 	for _, s := range o.Storages {
-		if !slices.Contains([]platform.Storage{platform.StorageLayer, platform.StorageVolume, platform.StorageBind, platform.StorageTmpfs}, s) {
+		if !slices.Contains([]platform.Storage{platform.StorageLayer, platform.StorageVolume, platform.StorageBind,
+			platform.StorageTmpfs}, s) {
 			return kit.Usagef("--storage %s: want layer, volume, bind or tmpfs", s)
 		}
 	}
 	for _, n := range o.Networks {
-		if !slices.Contains([]platform.Network{platform.NetworkHost, platform.NetworkBridge, platform.NetworkProxy, platform.NetworkNAT}, n) {
+		if !slices.Contains([]platform.Network{platform.NetworkHost, platform.NetworkBridge, platform.NetworkProxy,
+			platform.NetworkNAT}, n) {
 			return kit.Usagef("--network %s: want host, bridge, bridge:proxy or bridge:nat", n)
 		}
 	}

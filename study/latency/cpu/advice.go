@@ -13,7 +13,8 @@ func Advice(run record.Run) []advise.Advice {
 	r := read(run)
 	r = r.together(r.compared())
 	var all []advise.Advice
-	for _, rule := range []func() []advise.Advice{r.sharesNotQuota, r.quotaAboveDemand, r.shortPeriods, r.ownCore, r.saveUp} {
+	for _, rule := range []func() []advise.Advice{r.sharesNotQuota, r.quotaAboveDemand, r.shortPeriods, r.ownCore,
+		r.saveUp} {
 		all = append(all, rule()...)
 	}
 	return all

@@ -97,7 +97,8 @@ func (b *builder) group(experiment string) lab.Group {
 	add := func(c lab.Condition) { g.Conditions = append(g.Conditions, c) }
 	switch experiment {
 	case Write:
-		for _, s := range []platform.Storage{platform.StorageBind, platform.StorageLayer, platform.StorageVolume, platform.StorageTmpfs} {
+		for _, s := range []platform.Storage{platform.StorageBind, platform.StorageLayer, platform.StorageVolume,
+			platform.StorageTmpfs} {
 			if b.supports(s) {
 				add(b.condition(experiment, place{storage: s},
 					trial{data: image.FilesData, program: b.writes(), keep: b.keepWrites}))

@@ -45,7 +45,8 @@ func (o Options) operations(experiment string) time.Duration {
 		var all time.Duration
 		for _, size := range o.Sizes {
 			scale := max(1, float64(size)/(100<<10))
-			all += time.Duration(float64(o.Writes)*scale)*assumedWrite + time.Duration(float64(o.Syncs)*scale)*assumedSync
+			all += time.Duration(float64(o.Writes)*scale)*assumedWrite +
+				time.Duration(float64(o.Syncs)*scale)*assumedSync
 		}
 		return all
 	case Open:
