@@ -239,11 +239,12 @@ func checkStart(t *testing.T, recording *Recording, marks Marks, symbols Symbols
 			causes += d
 		}
 		for c, s := range p.Components {
-			components += s.Total()
+			components += s.Running + s.Ready + s.Blocked
 			seen[c] = true
 		}
 		other += p.Causes[Other]
-		if p.Share.Total() != p.To-p.From || causes != p.Share.Blocked || components != p.To-p.From {
+		share := p.Share.Running + p.Share.Ready + p.Share.Blocked
+		if share != p.To-p.From || causes != p.Share.Blocked || components != p.To-p.From {
 			t.Errorf("%s takes %v: its share %+v, causes %v and components %v do not add up", p.Name, p.To-p.From, p.Share, causes, components)
 		}
 	}

@@ -36,9 +36,6 @@ const (
 // Share is time by what was done with it.
 type Share struct{ Running, Ready, Blocked time.Duration }
 
-// Total is all of it.
-func (s Share) Total() time.Duration { return s.Running + s.Ready + s.Blocked }
-
 func (s *Share) add(state State, d time.Duration) {
 	switch state {
 	case Running:

@@ -12,11 +12,7 @@ import (
 // worthIt is the least ratio that advice must rest on.
 const worthIt = 1.05
 
-// Advice is what a run recommends for building and running CUDA programs, with its evidence.
-func Advice(run record.Run) []advise.Advice {
-	return readRun(only(run, "wall", "to-device-rate", "iterate")).advice()
-}
-
+// advice is what a run recommends for building and running CUDA programs, with its evidence.
 func (r reading) advice() []advise.Advice {
 	if r.emulated() {
 		return nil

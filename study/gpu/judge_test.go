@@ -181,7 +181,7 @@ func TestEmulatedIsNotJudged(t *testing.T) {
 	if j := Judge(m.run); len(j) != 0 {
 		t.Errorf("%v", j)
 	}
-	if a := Advice(m.run); len(a) != 0 {
+	if a := readRun(m.run).advice(); len(a) != 0 {
 		t.Errorf("%v", a)
 	}
 	if s := Study.Sheet(m.run, nil, nil); !strings.Contains(s.Answer, "for a test") || !strings.Contains(strings.Join(s.Banners, " "), "emulated:") {
@@ -192,7 +192,7 @@ func TestEmulatedIsNotJudged(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	rules := func(m *made) string {
 		var all []string
-		for _, a := range Advice(m.run) {
+		for _, a := range readRun(m.run).advice() {
 			all = append(all, a.Rule)
 			for _, e := range a.Evidence {
 				if e.Run != "gpu-1" || len(e.Conditions) == 0 || !e.Figure.Known() {
