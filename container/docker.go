@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,7 +24,8 @@ const inspections = 8
 // that it lists and then says nothing about, the process id is 0. At a user's socket replies
 // are short, and it is asked of ids alone that engines draw.
 func (f *Finder) askDocker(ctx context.Context, socket string, users bool) ([]Container, *Note) {
-	listens, note := f.reach(ctx, Docker, socket)
+	named := speaks(socket)
+	listens, note := f.reach(ctx, named, socket)
 	if !listens || note != nil {
 		return nil, note
 	}
@@ -33,12 +35,12 @@ func (f *Finder) askDocker(ctx context.Context, socket string, users bool) ([]Co
 	}
 	c, err := client.New(client.WithHost("unix://"+socket), client.WithDialContext(dial(socket, most)))
 	if err != nil {
-		return nil, noteOf(Docker, socket, err, f)
+		return nil, noteOf(named, socket, err, f)
 	}
 	defer c.Close()
 	engine, err := dialect(ctx, c)
 	if err != nil {
-		return nil, noteOf(Docker, socket, err, f)
+		return nil, noteOf(named, socket, err, f)
 	}
 	list, err := c.ContainerList(ctx, client.ContainerListOptions{})
 	if err != nil {
@@ -71,6 +73,14 @@ func (f *Finder) askDocker(ctx context.Context, socket string, users bool) ([]Co
 	note = noteOf(engine, socket, failed[0], f)
 	note.What = fmt.Sprintf("described %d of %d containers; of the others it %s", len(list.Items)-len(failed), len(list.Items), note.What)
 	return containers, note
+}
+
+// speaks tells whose engine listens at a socket, by its name, for where it does not say so.
+func speaks(socket string) Engine {
+	if filepath.Base(socket) == "podman.sock" {
+		return Podman
+	}
+	return Docker
 }
 
 // tooOld is an engine whose API is older than the client's least.

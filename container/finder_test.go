@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -267,8 +268,12 @@ func TestEnginesThatCannotSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	absent := filepath.Join(t.TempDir(), "absent.sock")
+	podmans := filepath.Join(t.TempDir(), "podman.sock")
+	if err := os.Link(left, podmans); err != nil {
+		t.Fatal(err)
+	}
 	f := Open(Options{
-		Docker: []string{silent, absent, left}, Containerd: []string{silent, absent},
+		Docker: []string{silent, absent, left, podmans}, Containerd: []string{silent, absent},
 		Patience: 100 * time.Millisecond, Proc: h.proc, Layout: &h.layout,
 	})
 	all, notes, err := f.All(t.Context())
@@ -277,12 +282,12 @@ func TestEnginesThatCannotSay(t *testing.T) {
 	}
 	var said []string
 	for _, n := range notes {
-		if n.Mend == "" {
+		if n.Mend == "" || n.Socket == podmans && !strings.Contains(n.Mend, "systemctl start podman") {
 			t.Errorf("%+v does not say what to do", n)
 		}
 		said = append(said, string(n.Engine)+" "+n.What)
 	}
-	want := []string{"docker has not answered for 100ms", "docker does not run", "containerd has not answered for 100ms"}
+	want := []string{"docker has not answered for 100ms", "docker does not run", "podman does not run", "containerd has not answered for 100ms"}
 	if !slices.Equal(said, want) {
 		t.Errorf("the notes are %q, want %q, and none of what is absent", said, want)
 	}

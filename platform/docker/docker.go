@@ -183,13 +183,17 @@ func (p *Platform) missing(err error) error {
 	}
 	host := p.client.DaemonHost()
 	path, local := strings.CutPrefix(host, "unix://")
+	install, start, look := "apt-get install docker.io", "systemctl start docker, or dockerd &", "journalctl -u docker"
+	if filepath.Base(path) == "podman.sock" {
+		install, start, look = "apt-get install podman", "systemctl start podman.socket", "journalctl -u podman"
+	}
 	if local {
 		_, serr := os.Stat(path)
 		switch {
 		case p.name == NameRootless:
 			return &platform.Missing{What: "no rootless Docker engine answers at " + path, Mend: "start it as its user (dockerd-rootless.sh), or name another's socket by " + rootlessHost}
 		case errors.Is(serr, os.ErrNotExist):
-			mend := "install one (apt-get install docker.io) and start it (systemctl start docker, or dockerd &)"
+			mend := fmt.Sprintf("install one (%s) and start it (%s)", install, start)
 			if _, perr := os.Stat("/run/podman/podman.sock"); perr == nil {
 				mend = "set DOCKER_HOST=unix:///run/podman/podman.sock to use podman's"
 			}
@@ -200,7 +204,7 @@ func (p *Platform) missing(err error) error {
 		host = path
 	}
 	if errors.Is(err, platform.ErrGone) || client.IsErrConnectionFailed(err) {
-		return &platform.Missing{What: "no Docker engine answers at " + host, Mend: "start it (systemctl start docker, or dockerd &), or look what ails it (journalctl -u docker)"}
+		return &platform.Missing{What: "no Docker engine answers at " + host, Mend: fmt.Sprintf("start it (%s), or look what ails it (%s)", start, look)}
 	}
 	return &platform.Missing{What: "the Docker engine at " + host + " answers with an error", Mend: err.Error()}
 }

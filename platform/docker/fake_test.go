@@ -593,6 +593,7 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 		want  string
 	}{
 		"no socket":       {host: "unix:///nonexistent/engine.sock", want: "no Docker engine answers at /nonexistent/engine.sock"},
+		"no podman":       {host: "unix:///nonexistent/podman.sock", want: "systemctl start podman.socket"},
 		"elsewhere":       {host: "tcp://192.0.2.1:2375", want: "another machine"},
 		"malformed":       {host: "nonsense", want: "nonsense"},
 		"hangs":           {fault: map[string]func(http.ResponseWriter, *http.Request){stepInfo: hang}, want: "no Docker engine answers"},
