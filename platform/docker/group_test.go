@@ -33,3 +33,16 @@ func TestGroupsByTheEnginesDriver(t *testing.T) {
 		t.Errorf("the container's parent is %s", got)
 	}
 }
+
+// What is ended for a container is its own group, and not its keeper's beside it.
+func TestWhichGroupIsTheContainers(t *testing.T) {
+	id := strings.Repeat("c0", 32)
+	for name, want := range map[string]bool{
+		id: true, "docker-" + id + ".scope": true, "libpod-" + id + ".scope": true, "libpod-" + id: true,
+		"libpod-conmon-" + id + ".scope": false, "docker-" + strings.Repeat("d0", 32) + ".scope": false,
+	} {
+		if got := isContainers(name, id); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}

@@ -213,12 +213,19 @@ func (i *instance) findGroup() (group cgroup.Group, found bool, err error) {
 	for _, place := range parent.Places {
 		groups, _ := os.ReadDir(place.Dir())
 		for _, g := range groups {
-			if g.IsDir() && strings.Contains(g.Name(), i.id) {
+			if g.IsDir() && isContainers(g.Name(), i.id) {
 				return parent.Child(g.Name()), true, nil
 			}
 		}
 	}
 	return group, false, nil
+}
+
+// isContainers tells whether a group of that name is the container's own: podman has its keeper's
+// beside it, libpod-conmon-ID.scope.
+func isContainers(name, id string) bool {
+	before, _, found := strings.Cut(name, id)
+	return found && !strings.HasSuffix(before, "conmon-")
 }
 
 // recordedExit asks the engine for the exit status that it has on record.
