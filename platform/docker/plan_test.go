@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,6 +129,28 @@ func TestSupports(t *testing.T) {
 		refused, _ := err.(*platform.Unsupported)
 		if (refused == nil) != (wantKey == "") || refused != nil && (refused.Key != wantKey || refused.Reason == "") {
 			t.Errorf("%s: %v, want key %q", setting, err, wantKey)
+		}
+	}
+}
+
+// An engine that maps users shares no network of the host, and none of its files.
+func TestSuitsRemappedUsers(t *testing.T) {
+	p := New(Options{StateDir: t.TempDir(), Ledger: &notebook{}})
+	engine := &system.Info{SecurityOptions: []string{"name=seccomp,profile=default", "name=userns"}}
+	for _, c := range []struct {
+		setting platform.Setting
+		key     string
+	}{
+		{platform.Setting{}, "network=host"},
+		{platform.Setting{Network: platform.NetworkHost}, "network=host"},
+		{platform.Setting{Network: platform.NetworkNAT, Storage: platform.StorageBind}, "storage=bind"},
+		{platform.Setting{Network: platform.NetworkNAT, Storage: platform.StorageVolume}, ""},
+		{platform.Setting{Network: platform.NetworkNone}, ""},
+	} {
+		err := p.suits(c.setting, engine)
+		refused := new(platform.Unsupported)
+		if errors.As(err, &refused) != (c.key != "") || refused.Key != c.key {
+			t.Errorf("%v: %v, want a refusal of %q", c.setting, err, c.key)
 		}
 	}
 }

@@ -49,6 +49,14 @@ func (p *Platform) suits(s platform.Setting, info *system.Info) error {
 			return p.unsupported("runtime="+s.Runtime, "the engine knows "+strings.Join(names, ", ")+"; add it to \"runtimes\" in /etc/docker/daemon.json and restart the engine")
 		}
 	}
+	if p.name == Name && has(info, "userns") {
+		switch {
+		case s.Network == "", s.Network == platform.NetworkHost:
+			return p.unsupported("network=host", "the engine maps users (userns-remap), and then shares no network of the host; use bridge:nat or none")
+		case s.Storage == platform.StorageBind:
+			return p.unsupported("storage=bind", "the engine maps users (userns-remap), and a program may not write what belongs to the host's; use volume")
+		}
+	}
 	if s.Root == platform.RootOverlay && info.Driver != "" && !strings.HasPrefix(info.Driver, "overlay") {
 		return p.unsupported("root=overlay", "the engine's storage driver is "+info.Driver)
 	}
