@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ var guestDebianRecipe = recipe{
 	},
 	add: func(ctx context.Context, b *build) error { return b.layDebian(ctx) },
 	sources: func() ([]byte, error) {
-		return []byte(debianAccounts + debianGroups + debianRanges), nil
+		return fmt.Append(nil, debianAccounts, debianGroups, debianRanges, debianLinks), nil
 	},
 }
 
@@ -53,8 +54,12 @@ const (
 	debianRanges = "person:100000:65536\ndockremap:165536:65536\n"
 )
 
-// layDebian adds the accounts, and the index of each kernel's modules. No unit is enabled but
-// those that packages themselves link.
+// debianLinks take the place of empty directories that packages bring: with those, a client that
+// looks below /var/run finds no engine's socket.
+var debianLinks = [][2]string{{"var/run", "/run"}, {"var/lock", "/run/lock"}}
+
+// layDebian adds the accounts, the links of base-files, and the index of each kernel's modules.
+// No unit is enabled but those that packages themselves link.
 func (b *build) layDebian(ctx context.Context) error {
 	for _, f := range []struct{ name, master, more string }{
 		{"etc/passwd", "usr/share/base-passwd/passwd.master", debianAccounts},
@@ -81,6 +86,12 @@ func (b *build) layDebian(ctx context.Context) error {
 	}
 	if err := os.Chown(filepath.Join(b.root, "var/lib/person"), 1000, 1000); err != nil {
 		return err
+	}
+	for _, link := range debianLinks {
+		at := filepath.Join(b.root, link[0])
+		if err := errors.Join(os.Remove(at), os.Symlink(link[1], at)); err != nil {
+			return err
+		}
 	}
 	kernels, err := filepath.Glob(filepath.Join(b.root, "usr/lib/modules/*"))
 	if err != nil {
