@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -103,7 +104,7 @@ func annexdUnderSystemd(t *testing.T) {
 	before := u.leftovers()
 	u.program("critical", "box.slice", 24<<20)
 	u.program("idle", "box.slice", 32<<20)
-	low := u.low()
+	low, settings := u.low(), u.settings()
 
 	u.do("systemctl", "start", "annexd")
 	managed := func(s annexStatus) bool { return s.State == "managing" && s.out("idle") > 4<<20 && u.low() != low }
@@ -136,9 +137,12 @@ func annexdUnderSystemd(t *testing.T) {
 	if os.Getenv(wholeVariable) != "" {
 		reloads = 100 // of some seconds each, where it is emulated
 	}
+	lapses := u.watchLow(protection)
 	for range reloads {
 		u.do("systemctl", "daemon-reload")
+		u.until("protection after systemd has read its units anew", func() bool { return u.low() == protection })
 	}
+	u.Logf("in %d reloads, %s", reloads, lapses())
 	s = u.await("protection after systemd has read its units anew", func(s annexStatus) bool {
 		return s.State == "managing" && u.low() == protection
 	})
@@ -162,8 +166,8 @@ func annexdUnderSystemd(t *testing.T) {
 	if result, state := u.property("Result"), u.property("ActiveState"); result != "success" || state != "inactive" {
 		t.Errorf("it ended %s, and is %s", result, state)
 	}
-	if now := u.low(); now != low {
-		t.Errorf("memory.low is %s, and was %s", now, low)
+	if now := u.settings(); now != settings {
+		t.Errorf("settings are\n%s\nand were\n%s", now, settings)
 	}
 	for _, name := range []string{"critical", "idle", "late", "other"} {
 		if answer := u.ask(name); answer != "whole" {
@@ -295,16 +299,69 @@ func (u underSystemd) mainPID() int {
 
 // low is how much of the critical program's memory the kernel protects, and of the slice around it.
 func (u underSystemd) low() string {
-	u.Helper()
 	var all []string
 	for _, group := range []string{"box.slice", "box.slice/critical.service"} {
 		text, err := os.ReadFile("/sys/fs/cgroup/" + group + "/memory.low")
 		if err != nil {
-			u.Fatal(err)
+			return err.Error()
 		}
 		all = append(all, strings.TrimSpace(string(text)))
 	}
 	return strings.Join(all, " ")
+}
+
+// watchLow looks all the time whether memory.low is as it is to be, until it is asked how often
+// and for how long it was not.
+func (u underSystemd) watchLow(want string) (lapses func() string) {
+	done, said := make(chan struct{}), make(chan string)
+	go func() {
+		var count int
+		var longest time.Duration
+		var since time.Time
+		for {
+			switch holds := u.low() == want; {
+			case holds && !since.IsZero():
+				count, longest, since = count+1, max(longest, time.Since(since)), time.Time{}
+			case !holds && since.IsZero():
+				since = time.Now()
+			}
+			select {
+			case <-done:
+				said <- fmt.Sprintf("memory.low was another %d times, for %v at most", count, longest)
+				return
+			case <-time.After(5 * time.Millisecond): // a group's file has no event
+			}
+		}
+	}()
+	return func() string { close(done); return <-said }
+}
+
+// settings are all that annexd may change of the groups that are there from the beginning, and of the
+// kernel.
+func (u underSystemd) settings() string {
+	u.Helper()
+	var all strings.Builder
+	var files []string
+	for _, pattern := range []string{
+		"/sys/fs/cgroup/box.slice/memory.*", "/sys/fs/cgroup/box.slice/critical.service/memory.*",
+		"/sys/fs/cgroup/box.slice/idle.service/memory.*", "/proc/sys/vm/*",
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			u.Fatalf("%s: %q, %v", pattern, found, err)
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil || info.Mode()&0o200 == 0 || slices.Contains([]string{".pressure", ".peak"}, filepath.Ext(file)) {
+			continue // no setting
+		}
+		if text, err := os.ReadFile(file); err == nil { // some can only be written
+			fmt.Fprintf(&all, "%s: %s", file, text)
+		}
+	}
+	return all.String()
 }
 
 // annexStatus is what of annex's status this test looks at.
