@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,10 +27,23 @@ import (
 // debian is a guest to boot.
 type debian struct {
 	kernel string // begins its release: "6.1."
-	// run is a shell script, which systemd starts when the system is up. programs is the
-	// directory that it lies in, at programsAt in the guest.
-	run      string
-	programs string
+	cpus   int
+	phases []phase
+}
+
+// phase is tests of a package that run there as one program, after those before it and whatever
+// became of them.
+type phase struct {
+	name  string
+	pkg   string
+	tests string        // -test.run
+	first string        // shell lines that make the system ready for them
+	bound time.Duration // a test that is over by itself takes a small part of it
+}
+
+// own is a phase of this package: one of the tests that only run in the guest.
+func own(name string, bound time.Duration) phase {
+	return phase{name: name, pkg: "platform/vm/guest", tests: "^TestInDebian$/^" + name + "$", bound: bound}
 }
 
 const programsAt = "/opt/test"
@@ -60,32 +74,58 @@ func debianRoot(t *testing.T) string {
 	return img.Root
 }
 
-// boot runs a guest until it powers off, and gives what its serial line said.
-func (d debian) boot(t *testing.T, bound time.Duration) string {
+// run boots a guest, and holds that all tests of each phase pass.
+func (d debian) run(t *testing.T) {
 	t.Helper()
-	root, dir := debianRoot(t), t.TempDir()
+	root, dir, programsDir := debianRoot(t), t.TempDir(), t.TempDir()
 	kernel := onlyOne(t, filepath.Join(root, "boot/vmlinuz-"+d.kernel+"*"))
 	release := strings.TrimPrefix(filepath.Base(kernel), "vmlinuz-")
 	initrd := filepath.Join(dir, "initrd")
 	d.writeInitrd(t, root, release, initrd)
 	disk := filepath.Join(dir, "root")
 	writableDisk(t, root, disk)
-	script := "#!/bin/sh\nexec </dev/null >/dev/ttyS0 2>&1\n" + d.run
-	if err := os.WriteFile(filepath.Join(d.programs, "run"), []byte(script), 0o755); err != nil {
+	buildPrograms(t, programsDir)
+	if err := os.WriteFile(filepath.Join(programsDir, "run"), []byte(d.script(t, programsDir)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	programs, _ := programDisk(t, d.programs)
+	programs, _ := programDisk(t, programsDir)
 	words := "console=ttyS0 quiet panic=-1 systemd.show_status=0 systemd.run=" + programsAt + "/run"
 	m := &machine{t: t, console: newConsole(t), ended: make(chan error, 1)}
-	cmd := exec.Command(emulator,
-		"-M", "q35", "-accel", "tcg", "-cpu", "max", "-m", "1536", "-display", "none", "-nodefaults", "-no-reboot",
+	m.run(exec.Command(emulator,
+		"-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", strconv.Itoa(d.cpus), "-m", "2048",
+		"-display", "none", "-nodefaults", "-no-reboot",
 		"-serial", "stdio", "-device", "virtio-rng-pci", "-kernel", kernel, "-initrd", initrd,
 		"-drive", "if=none,format=raw,id=root,file="+disk, "-device", "virtio-blk-pci,drive=root",
 		"-drive", "if=none,format=raw,id=programs,readonly=on,file="+programs[1], "-device", "virtio-blk-pci,drive=programs",
-		"-append", words)
-	m.run(cmd)
+		"-append", words))
+	bound := 5 * time.Minute // to boot and to end
+	for _, p := range d.phases {
+		bound += p.bound + time.Minute
+	}
+	m.progress(begins, ends)
 	m.end(bound)
-	return m.console.String()
+	for _, p := range d.phases {
+		t.Run(p.name, func(t *testing.T) { judge(t, p.name, m.console.String()) })
+	}
+}
+
+// script is what systemd starts when the system is up.
+func (d debian) script(t *testing.T, dir string) string {
+	t.Helper()
+	script := "#!/bin/bash\nexec </dev/null >/dev/ttyS0 2>&1\n" +
+		"export " + inDebianVariable + "=1 TARE_TEST_OWN_KERNEL=1 HOME=/root " +
+		wholeVariable + "=" + os.Getenv(wholeVariable) +
+		" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:" + programsAt + "/bin\n"
+	built := map[string]bool{}
+	for _, p := range d.phases {
+		if !built[p.pkg] {
+			buildTests(t, p.pkg, filepath.Join(dir, p.pkg))
+			built[p.pkg] = true
+		}
+		script += fmt.Sprintf("echo '%s%s'\n(cd %s/%s; %s\n./test -test.v -test.timeout %v -test.run '%s')\necho '%s' $?\n",
+			begins, p.name, programsAt, p.pkg, p.first, p.bound, p.tests, ends)
+	}
+	return script
 }
 
 // firstSteps are those of the initial root: modules, disks, and over to systemd.
@@ -155,52 +195,34 @@ var kernels = []string{"6.1.", "6.12."}
 // inDebianVariable tells this test's program that it runs in such a guest.
 const inDebianVariable = "TARE_TEST_IN_DEBIAN"
 
-// inDebian is what runs there, in this order.
-var inDebian = []struct {
-	name string
-	do   func(*testing.T)
-}{
-	{"systemd", isDebian},
-	{"objects", TestEachObjectLoads},
-	{"doctor", doctorInDebian},
-	{"weigh", weighInDebian},
-	{"annexd", annexdUnderSystemd},
+// TestInDebian is what of this package runs in such guests.
+func TestInDebian(t *testing.T) {
+	if os.Getenv(inDebianVariable) == "" {
+		t.Skip("runs in the guests of the other tests")
+	}
+	for name, do := range map[string]func(*testing.T){
+		"systemd": isDebian, "objects": TestEachObjectLoads, "doctor": doctorInDebian, "weigh": weighInDebian,
+		"annexd": annexdUnderSystemd, "slice": sliceUnderSystemd, "podman-containers": podmanUnderSystemd,
+	} {
+		t.Run(name, do)
+	}
 }
 
-// Each kernel boots into systemd, and all of inDebian holds there.
+// Each kernel boots into systemd, where BPF objects load, doctor is right, and a weighing and annexd
+// do their work and leave nothing.
 func TestDebian(t *testing.T) {
-	if os.Getenv(inDebianVariable) != "" {
-		for _, one := range inDebian {
-			t.Run(one.name, one.do)
-		}
-		return
+	annexd := own("annexd", 15*time.Minute)
+	if os.Getenv(wholeVariable) != "" {
+		annexd.bound = 40 * time.Minute
 	}
 	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
-			d := debian{kernel: kernel, programs: t.TempDir()}
-			suites := []suite{{pkg: "platform/vm/guest", brief: "^TestDebian$"}}
-			d.lay(t, suites)
-			said := d.boot(t, 45*time.Minute)
-			for _, s := range suites {
-				t.Run(s.pkg, func(t *testing.T) { judge(t, s.pkg, said) })
-			}
+			debian{kernel: kernel, cpus: 1, phases: []phase{
+				own("systemd", 2*time.Minute), own("objects", 5*time.Minute), own("doctor", 10*time.Minute),
+				own("weigh", 10*time.Minute), annexd,
+			}}.run(t)
 		})
 	}
-}
-
-// lay lays out what is copied into a guest, and what runs there.
-func (d *debian) lay(t *testing.T, suites []suite) {
-	t.Helper()
-	buildPrograms(t, d.programs)
-	script := "export " + inDebianVariable + "=1 TARE_TEST_OWN_KERNEL=1 HOME=/root " +
-		wholeVariable + "=" + os.Getenv(wholeVariable) +
-		" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:" + programsAt + "/bin\n"
-	for _, s := range suites {
-		buildTests(t, s.pkg, filepath.Join(d.programs, s.pkg))
-		script += fmt.Sprintf("cd %s/%s; echo '%s%s'; ./test -test.v -test.timeout 30m -test.run '%s'; echo '%s' $?\n",
-			programsAt, s.pkg, begins, s.pkg, s.brief, ends)
-	}
-	d.run = script
 }
 
 // buildPrograms lays out what is copied into a guest.
@@ -230,6 +252,7 @@ func isDebian(t *testing.T) {
 		{"cat /proc/1/comm", "systemd"},
 		{"stat -f -c %T /sys/fs/cgroup", "cgroup2fs"},
 		{"systemctl --failed --no-legend", ""},
+		{"readlink /var/run", "/run"},
 	} {
 		out, err := exec.Command("sh", "-c", c.of).Output()
 		if got := strings.TrimSpace(string(out)); err != nil || got != c.want {

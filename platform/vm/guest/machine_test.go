@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -202,6 +203,29 @@ func (c console) String() string {
 		return err.Error()
 	}
 	return string(text)
+}
+
+// progress logs lines of the console that begin with one of these, as they come.
+func (m *machine) progress(beginnings ...string) {
+	began, done, stopped := time.Now(), make(chan struct{}), make(chan struct{})
+	m.t.Cleanup(func() { close(done); <-stopped })
+	go func() {
+		defer close(stopped)
+		for told := 0; ; {
+			lines := strings.SplitAfter(m.console.String(), "\n")
+			for ; told < len(lines)-1; told++ {
+				line := strings.TrimSpace(lines[told])
+				if slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(line, b) }) {
+					m.t.Logf("after %v: %s", time.Since(began).Round(time.Second), line)
+				}
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Second): // a file has no event
+			}
+		}
+	}()
 }
 
 // end waits for the machine to switch itself off.
