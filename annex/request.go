@@ -71,6 +71,8 @@ type Result struct {
 	// Stopped tells that it was left unfinished, since demand, pressure or its time came
 	// before the rest.
 	Stopped bool
+	// Unread are pages that swap does not give back: they are where they were.
+	Unread []Run
 	// Err is why the rest was not done; nil where it was, or was left off.
 	Err error
 	// Parts tell of each space, where the request was not done as a whole: a space that fails

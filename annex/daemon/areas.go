@@ -12,6 +12,8 @@ import (
 // use, or put another to use, while the daemon runs: so they are looked up anew.
 type areas struct {
 	host swap.Host
+	// failing are those that fail; nil where nobody knows.
+	failing *failing
 
 	mu  sync.Mutex
 	all media.Together
@@ -38,7 +40,6 @@ func (a *areas) inUse() media.Together {
 
 func (a *areas) Name() string                      { return a.inUse().Name() }
 func (a *areas) Kind() media.Kind                  { return a.inUse().Kind() }
-func (a *areas) Traits() media.Traits              { return a.inUse().Traits() }
 func (a *areas) Room() (media.Room, error)         { return a.inUse().Room() }
 func (a *areas) Counters() (media.Counters, error) { return a.inUse().Counters() }
 func (a *areas) Reading() (int, error)             { return a.inUse().Reading() }
@@ -49,4 +50,14 @@ func (a *areas) Filling() media.Medium {
 		return all.Filling()
 	}
 	return a
+}
+
+// Traits are those of the areas. Of one that fails each page is read for itself: with those that cannot be
+// read the kernel takes all that were read together for lost, until it drops them.
+func (a *areas) Traits() media.Traits {
+	t := a.inUse().Traits()
+	if a.failing != nil && a.failing.isUnreadable.Load() {
+		t.Chunk, t.Gap = 1, 0
+	}
+	return t
 }

@@ -111,15 +111,18 @@ type Daemon struct {
 	lost     uint64
 	drain    drain
 	blind    bool // free memory cannot be read
-	last     map[annex.ID]*Decision
-	asked    map[uint64]annex.Reason // of requests that have no result yet
-	braked   braked
-	weight   weight
-	weighAt  annex.Moment
-	logErr   error
-	started  time.Time
-	entered  time.Time // when the state began
-	modes    []turned  // the modes before this one, the oldest first
+	// swapTrouble says which swap areas fail, and swapFails that nothing is to leave therefore.
+	swapTrouble string
+	swapFails   bool
+	last        map[annex.ID]*Decision
+	asked       map[uint64]annex.Reason // of requests that have no result yet
+	braked      braked
+	weight      weight
+	weighAt     annex.Moment
+	logErr      error
+	started     time.Time
+	entered     time.Time // when the state began
+	modes       []turned  // the modes before this one, the oldest first
 
 	planAt, memoryAt, pressureAt, calmAt, soonest annex.Moment
 	failed                                        map[string]annex.Moment

@@ -56,6 +56,8 @@ type held struct {
 
 	what  doing
 	aside aside
+	// isUnread tells that pages of it cannot be read from swap, since the last drain began at the latest.
+	isUnread bool
 }
 
 // found is one look at the containers.

@@ -23,6 +23,7 @@ import (
 	"tare/kernel/clock"
 	"tare/kernel/file"
 	"tare/kernel/pressure"
+	"tare/kernel/swap"
 )
 
 // Names of what is kept in the state directory.
@@ -205,6 +206,13 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 		return has.Anonymous + has.Unmapped, has.Swapped, err
 	}
 	inUse := &areas{}
+	if log, err := (swap.Host{}).Failures(); err != nil {
+		lacks = append(lacks, fmt.Sprintf("a swap device that fails goes unnoticed: %v", err))
+	} else {
+		h.closing(log.Close)
+		inUse.failing = &failing{log: log, now: time.Now, of: map[string]*failures{}}
+		parts.Failing = inUse.failing.look
+	}
 	m, err := monitor.Open(monitor.Options{Dormancy: c.Activity.Dormancy})
 	if err != nil {
 		return nil, err

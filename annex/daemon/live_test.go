@@ -426,6 +426,7 @@ func TestKilled(t *testing.T) {
 // defended is a box whose memory does not hold its programs, and the configuration of a
 // daemon that manages it: one program is critical, three are elastic.
 type defended struct {
+	group                   cgroup.Group
 	box                     string // its path
 	dir, path, socket, text string // the configuration is text, at path
 	asks                    []func() string
@@ -436,10 +437,16 @@ type defended struct {
 
 func defend(t *testing.T) *defended {
 	t.Helper()
+	return defendOn(t, func() { swaptest.File(t, "daemon", 160<<20) })
+}
+
+// defendOn makes one whose swap is made by a function.
+func defendOn(t *testing.T, makeSwap func()) *defended {
+	t.Helper()
 	box := realGroup(t, 88<<20)
-	swaptest.File(t, "daemon", 160<<20)
+	makeSwap()
 	place, _ := box.For("memory")
-	d := &defended{box: place.Path, dir: t.TempDir()}
+	d := &defended{group: box, box: place.Path, dir: t.TempDir()}
 	settings, protection := []string{"memory.limit_in_bytes", "memory.swappiness"}, "memory.swappiness"
 	if place.Version == 2 {
 		settings, protection = []string{"memory.high", "memory.low"}, "memory.low"

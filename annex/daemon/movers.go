@@ -122,7 +122,7 @@ func (m *movers) start() {
 // next begins the eviction that is the next of one container, or answers it where it may not be
 // begun.
 func (m *movers) next() {
-	if m.d.stop.Load() {
+	if m.d.stop.Load() || m.d.swapFails {
 		m.refuse()
 		return
 	}

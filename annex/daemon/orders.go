@@ -87,6 +87,7 @@ func (d *Daemon) beginDrain(rate int64, off bool) {
 	d.drain = drain{on: true, off: off || d.drain.off, rate: rate, before: d.all.fetched + d.all.mapped}
 	// A limit may have changed since the containers were last looked at.
 	for _, id := range d.ids() {
+		d.held[id].isUnread = false
 		d.hold(id, d.held[id].container, d.held[id].class)
 	}
 	d.parts.Data.Drain(true)
@@ -132,8 +133,9 @@ func (d *Daemon) drained(now annex.Moment, asked int) {
 
 // whyLeft says why not everything is back after a drain.
 func (d *Daemon) whyLeft() string {
-	var hangs, frozen []string
-	fits := true // what is left but for what hangs
+	d.lookAtSwap()
+	var hangs, frozen, unread []string
+	fits := true // what is left but for what hangs or cannot be read
 	now := d.now()
 	for _, c := range d.parts.Data.Status().Contexts {
 		h := d.held[c.ID]
@@ -145,6 +147,10 @@ func (d *Daemon) whyLeft() string {
 			hangs = append(hangs, part)
 			continue
 		}
+		if h.isUnread && d.memory.Free > d.settings.Policy.Low {
+			unread = append(unread, part)
+			continue
+		}
 		fits = false
 		if h.what.frozen {
 			frozen = append(frozen, part)
@@ -154,6 +160,9 @@ func (d *Daemon) whyLeft() string {
 	if !fits {
 		why = append(why, fmt.Sprintf("it does not fit: %d MiB are free, and %d MiB stay so as headroom: it comes back when the programs touch it, or when memory is freed and annex drain is asked again",
 			d.memory.Free>>20, d.settings.Policy.Low>>20))
+	}
+	if text := d.unread(unread); text != "" {
+		why = append(why, text)
 	}
 	if len(frozen) > 0 {
 		why = append(why, "frozen or stopped, and untouched until that ends: "+strings.Join(few(frozen), ", "))

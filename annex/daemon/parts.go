@@ -35,6 +35,9 @@ type Parts struct {
 	Unguarded func() string
 	// Vain says why evictions freed less than had left; nil where nobody knows.
 	Vain func() string
+	// Failing says which swap areas fail, and whether the next pages would leave to one of them; nil where
+	// nobody knows.
+	Failing func() (text string, holds bool, err error)
 	// Size tells what a container that data does not look at has in memory and in swap, in
 	// bytes; nil where nobody does.
 	Size func(c container.Container) (resident, extended int64, err error)

@@ -109,7 +109,7 @@ func (d *Daemon) tell(s *control.Status) {
 		unguarded = d.parts.Unguarded()
 	}
 	futile := d.movers.futile.problem(d.now(), vain)
-	for _, text := range []string{d.refused, futile, d.crowded(), d.weight.starved(), unguarded} {
+	for _, text := range []string{d.refused, d.swapTrouble, futile, d.crowded(), d.weight.starved(), unguarded} {
 		if text != "" {
 			s.Warnings = append(s.Warnings, text)
 		}

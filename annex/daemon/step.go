@@ -97,6 +97,7 @@ func (d *Daemon) pressure(now annex.Moment) {
 		}
 	}
 	if all {
+		d.lookAtSwap()
 		d.lookAtDoing(now)
 		d.calmAt = now.After(calmLook)
 	}
@@ -281,6 +282,7 @@ func (d *Daemon) done(r annex.Result) {
 		Took: r.Ended.Since(r.Began).Microseconds(), Error: reason(r.Err),
 		Observed: !moved, // whatever the mode is by now: what was under way when it became observe has moved
 	}
+	d.noteUnread(h, r)
 	d.last[r.ID] = &one
 	d.log(one)
 	if one.Observed {

@@ -404,6 +404,36 @@ func TestDrainKeepsWithinTheContainersLimit(t *testing.T) {
 	}
 }
 
+// Pages that cannot be read keep no others from coming back, stay counted as away, and are not tried
+// for ever.
+func TestDrainPassesByWhatCannotBeRead(t *testing.T) {
+	m := emptied(ContextInfo{})
+	m.policy.MostComing = 40
+	unreadable := annex.Run{First: 0, Pages: 60}
+	tried, came := 0, 0
+	for at := 3 * second; at < 60*second; at = at.After(500 * time.Millisecond) {
+		requests, _ := m.Plan(at)
+		for _, q := range requests {
+			r := annex.Result{Number: q.Number, ID: q.ID, Op: q.Op, Began: at, Ended: at, Asked: annex.Count(q.Runs)}
+			for _, run := range q.Runs {
+				if fails := min(run.End(), unreadable.End()); fails > run.First {
+					r.Unread = append(r.Unread, annex.Run{First: run.First, Pages: int(fails - run.First)})
+				}
+			}
+			unread := annex.Count(r.Unread)
+			if r.Moved = r.Asked - unread; unread > 0 {
+				r.Err = errors.New("cannot be read")
+				r.Parts = []annex.Part{{Done: r.Asked, Moved: r.Moved}}
+			}
+			tried, came = tried+unread, came+r.Moved
+			m.Done(r)
+		}
+	}
+	if away := m.Status().Contexts[0].ExtendedBytes / annex.PageSize; came != 40 || away != 60 || tried > 3*60 {
+		t.Errorf("%d pages came and %d are away, want 40 and 60; %d tries of those that cannot be read", came, away, tried)
+	}
+}
+
 func TestDrainWaitsForCriticalContainers(t *testing.T) {
 	m := emptied(ContextInfo{})
 	m.Add(ContextInfo{ID: "c", Class: annex.Critical})

@@ -41,6 +41,8 @@ type fetching struct {
 	keepUntil annex.Moment // what was fetched for it stays until then
 	forecasts int          // how often it was fetched for a forecast
 	leader    *leader      // the container after which this one wakes has woken
+
+	drain draining
 }
 
 // slept resets it when an activation has ended.
@@ -318,7 +320,7 @@ func (c *context) piece(most int, all bool) (mapped, fetched []annex.Run) {
 func (m *Manager) drain() (requests []annex.Request, next annex.Moment) {
 	p, left, isHeld := m.policy, false, m.critical() == 0
 	for _, c := range m.contexts {
-		if !c.managed() || c.pages.count().away == 0 {
+		if !c.managed() || c.pages.count().away == 0 || c.fetch.drain.isOver {
 			continue
 		}
 		left = true
@@ -326,17 +328,54 @@ func (m *Manager) drain() (requests []annex.Request, next annex.Moment) {
 		if n <= 0 || isHeld || c.isPaused(m.now) {
 			continue
 		}
-		var g collect
-		c.pages.walk(new(cursor), func(s *space, a *area, i int) bool {
-			if a.cells[i].away() {
-				g.add(s.name, a.first+annex.Page(i))
-			}
-			return g.pages < n
-		})
+		g := c.undrained(n)
+		if g.pages == 0 && c.fetch.coming == 0 {
+			c.fetch.drain.again()
+		}
 		requests = append(requests, m.ask(c, annex.Map, annex.Drained, g.runs, 0, "the operator wants everything back")...)
 	}
 	if left && m.coming == 0 {
 		next = m.now.After(retry)
 	}
 	return requests, next
+}
+
+// draining is how far a drain has come with a context. It tries every page, and all of them again for
+// as long as any comes: what cannot be read keeps nothing else away, and is not tried for ever.
+type draining struct {
+	last   *pageOf // that was asked for; nil before the first
+	moved  int     // since the first was
+	isOver bool
+}
+
+// came takes what became of a request; one that was stopped says nothing of its pages.
+func (d *draining) came(moved int, isStopped bool) {
+	if isStopped {
+		*d = draining{}
+		return
+	}
+	d.moved += moved
+}
+
+// again begins anew after the last page.
+func (d *draining) again() { *d = draining{isOver: d.moved == 0} }
+
+// undrained gives the next pages that a drain has not tried.
+func (c *context) undrained(most int) (g collect) {
+	last := c.fetch.drain.last
+	isPast := last == nil || c.pages.find(last.space) == nil
+	isFound := false // the space of the last
+	c.pages.walk(new(cursor), func(s *space, a *area, i int) bool {
+		page := a.first + annex.Page(i)
+		if !isPast {
+			isFound = isFound || s.name == last.space
+			isPast = isFound && (s.name != last.space || page > last.page)
+		}
+		if isPast && a.cells[i].away() {
+			g.add(s.name, page)
+			c.fetch.drain.last = &pageOf{s.name, page}
+		}
+		return g.pages < most
+	})
+	return g
 }

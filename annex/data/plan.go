@@ -36,7 +36,7 @@ func (m *Manager) Plan(now annex.Moment) (requests []annex.Request, next annex.M
 func (m *Manager) Drain(on bool) {
 	m.isDraining = on
 	for _, c := range m.contexts {
-		c.fetch.plan = nil
+		c.fetch.plan, c.fetch.drain = nil, draining{}
 		if !on && !c.activity.isAwake() {
 			c.expected.lookAt = m.now
 		}

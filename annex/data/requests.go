@@ -172,7 +172,11 @@ func (c *context) done(asked *request, r annex.Result) int {
 		gone += o.cached
 	}
 	c.account.history.came(asked.decision, gone, r.Err)
+	if asked.why == annex.Drained {
+		c.fetch.drain.came(o.moved, r.Stopped)
+	}
 	switch {
+	case asked.why == annex.Drained && r.Err != nil: // a drain ends without waiting for what fails
 	case r.Err != nil && !ended(asked.runs, r.Parts):
 		c.pausedUntil = r.Ended.After(pauseFailed)
 	case o.moved == 0 && (r.Stopped || asked.op != annex.Evict):
@@ -189,9 +193,12 @@ func (c *context) done(asked *request, r annex.Result) int {
 // moved has the pages of a request be where they are now, and gives those that left.
 func (c *context) moved(asked *request, r annex.Result, o outcome) (left collect) {
 	now := stampOf(r.Ended)
+	unread := map[pageOf]bool{}
+	c.pages.each(r.Unread, func(s *space, _ *area, page annex.Page, _ *cell) { unread[pageOf{s.name, page}] = true })
 	c.pages.each(o.head, func(s *space, a *area, page annex.Page, cell *cell) {
 		f, some := cell.flags&^moving, o.moved > 0 && movedOf(r.Parts, s.name)
 		switch {
+		case unread[pageOf{s.name, page}]:
 		case asked.back[pageOf{s.name, page}]: // it has come back since
 		case asked.op == annex.Evict && f&present == 0 && f&incore != 0:
 			if !o.isReclaimed {

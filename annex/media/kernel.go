@@ -135,8 +135,15 @@ func (f *Full) Error() string {
 	return fmt.Sprintf("%s has no room left of its %d MiB: add swap, or manage less", f.Medium, f.Size>>20)
 }
 
+// Unreadable says that pages cannot be read from swap.
+type Unreadable struct{ Pages int }
+
+func (u *Unreadable) Error() string {
+	return fmt.Sprintf("pages that could not be read from swap, whose device fails (the kernel's log says which): %d", u.Pages)
+}
+
 // Do executes a request. A space that is gone, hung or refused does not keep it from
-// the request's others; the error tells of each.
+// the request's others, nor does a page that cannot be read; the error tells of each.
 func (k *Kernel) Do(ctx context.Context, r annex.Request) annex.Result {
 	d := &doing{
 		k: k, r: r,
@@ -151,6 +158,9 @@ func (k *Kernel) Do(ctx context.Context, r annex.Request) annex.Result {
 	errs := []error{err}
 	for _, s := range failures {
 		errs = append(errs, d.failed[s])
+	}
+	if unread := annex.Count(d.result.Unread); unread > 0 {
+		errs = append(errs, &Unreadable{unread})
 	}
 	d.result.Err = errors.Join(errs...)
 	if d.result.Err != nil || d.result.Stopped {
@@ -223,7 +233,7 @@ func (d *doing) do(ctx context.Context) error {
 		d.budget = k.budget()
 	}
 	size := traits.Chunk
-	if k.o.Chunk > 0 {
+	if k.o.Chunk > 0 && size > 1 {
 		size = k.o.Chunk
 	}
 	traits.Chunk = max(1, size)
@@ -295,6 +305,10 @@ func (d *doing) step(ctx context.Context, traits Traits, runs []annex.Run) (proc
 	part := d.part(runs[0].Space)
 	part.Done += done.pages + done.skipped
 	part.Moved += done.pages
+	for _, r := range asRuns(done.unread) {
+		r.Space = runs[0].Space
+		d.result.Unread = append(d.result.Unread, r)
+	}
 	d.bridged += done.bridged
 	d.reads += done.reads
 	if err == nil {

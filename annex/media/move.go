@@ -28,8 +28,9 @@ func (p polite) Map(all []advise.Range) (int, error) {
 // moved is what became of a part of a chunk.
 type moved struct {
 	pages, skipped, bridged int
-	cached                  int   // of an eviction's skipped ones, those that are in swap by their entries
-	reads                   int   // that the device was asked for, at least
+	cached                  int // of an eviction's skipped ones, those that are in swap by their entries
+	reads                   int // that the device was asked for, at least
+	unread                  []annex.Page
 	refused                 error // of the rest, by the kernel
 }
 
@@ -213,18 +214,16 @@ func mapIn(t Target, runs []annex.Run, traits Traits) (moved, error) {
 	if err == nil && len(left) > 0 {
 		// Behind one that could not be mapped, or gone again: now each for itself.
 		var read int
-		if read, err = t.Map(each(left)); err == nil {
-			here += read
+		if read, err = t.Map(each(left)); err == nil && read < len(left) {
+			done.unread, _, err = among(t, asRuns(left), inSwap)
 		}
+		here += len(left) - len(done.unread)
 	}
 	if err != nil {
 		return done, err
 	}
-	done.pages, done.skipped = min(here, len(pages)-gone), done.skipped+gone
-	if done.refused = refusal(passed); done.refused == nil && here+gone < len(pages) {
-		done.refused = fmt.Errorf("%d of %d pages could not be read: the kernel's log may say why", len(pages)-here-gone, len(pages))
-	}
-	return done, err
+	done.pages, done.skipped, done.refused = here, done.skipped+gone, refusal(passed)
+	return done, nil
 }
 
 // bring has the kernel read pages. Among those of a chunk their order does not matter

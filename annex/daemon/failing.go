@@ -1,0 +1,136 @@
+package daemon
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"tare/annex"
+	"tare/annex/media"
+	"tare/kernel/swap"
+)
+
+// failing are the swap areas whose devices do not take pages or do not give them back.
+type failing struct {
+	host swap.Host
+	log  interface {
+		Read() ([]swap.Failure, error)
+	}
+	now func() time.Time
+	of  map[string]*failures // by the path of the area
+
+	isUnreadable atomic.Bool // one does not give pages back
+}
+
+// failures are those of one area since it is in use.
+type failures struct {
+	reads, writes int
+	lastWrite     time.Time
+}
+
+// failedFor is for how long nothing leaves to an area after a page that it did not take: zram that is
+// full, or a volume without space, may have room again. One that does not give pages back is not trusted again.
+const failedFor = 10 * time.Minute
+
+// look reads what the kernel has logged, and gives what an operator should know; empty where nothing
+// fails. holds tells that the kernel would put the next pages on an area that fails.
+func (f *failing) look() (text string, holds bool, err error) {
+	all, reading := f.log.Read()
+	areas, err := f.host.Areas()
+	if err = errors.Join(reading, err); err != nil {
+		return "", false, fmt.Errorf("looking for swap devices that fail: %w", err)
+	}
+	for _, one := range all {
+		f.note(one, areas)
+	}
+	first := -1 << 16 // the priority of those that are filled next
+	for _, a := range areas {
+		if a.Size-a.Used >= annex.PageSize {
+			first = max(first, a.Priority)
+		}
+	}
+	var says []string
+	inUse, isUnreadable := map[string]*failures{}, false
+	for _, a := range areas {
+		n := f.of[a.Path]
+		if n == nil {
+			continue
+		}
+		inUse[a.Path] = n
+		isUnreadable = isUnreadable || n.reads > 0
+		stays := n.reads > 0 || f.now().Sub(n.lastWrite) < failedFor
+		holds = holds || stays && a.Priority == first && a.Size-a.Used >= annex.PageSize
+		if stays {
+			says = append(says, n.text(a.Path))
+		}
+	}
+	f.of = inUse
+	f.isUnreadable.Store(isUnreadable)
+	return strings.Join(says, "; "), holds, nil
+}
+
+// note notes a failure of the area on that device, or of those whose device is not known.
+func (f *failing) note(one swap.Failure, areas []swap.Area) {
+	for _, a := range areas {
+		below, err := f.host.Below(a.Path)
+		if err == nil && below != one.Device && f.host.Disk(below) != one.Device {
+			continue
+		}
+		n := f.of[a.Path]
+		if n == nil {
+			n = &failures{}
+			f.of[a.Path] = n
+		}
+		if one.Write {
+			n.writes, n.lastWrite = n.writes+1, f.now()
+		} else {
+			n.reads++
+		}
+	}
+}
+
+func (n *failures) text(area string) string {
+	if n.reads > 0 {
+		return fmt.Sprintf("swap area %s does not give pages back (failed reads in the kernel's log: %d): the kernel kills programs that touch them (SIGBUS), and nothing leaves to it: annex drain brings back what can be read, then take it out of use (swapoff) and replace its device", area, n.reads)
+	}
+	return fmt.Sprintf("swap area %s does not take pages (failed writes in the kernel's log: %d): they stay in memory, and nothing leaves to it for %v: look at its device, or take it out of use (swapoff)", area, n.writes, failedFor)
+}
+
+// lookAtSwap looks for swap devices that fail, and ends eviction to one that does.
+func (d *Daemon) lookAtSwap() {
+	if d.parts.Failing == nil {
+		return
+	}
+	text, holds, err := d.parts.Failing()
+	if err != nil {
+		d.fail("looking at swap", err)
+		return
+	}
+	if holds && !d.swapFails {
+		d.log(Decision{What: "error", Why: "swap", Error: text})
+		d.movers.halt()
+	}
+	d.swapTrouble, d.swapFails = text, holds
+}
+
+// noteUnread notes that pages of a container cannot be read from swap.
+func (d *Daemon) noteUnread(h *held, r annex.Result) {
+	if unread := new(media.Unreadable); errors.As(r.Err, &unread) {
+		h.isUnread = true
+		d.lookAtSwap()
+	}
+}
+
+// unread says of which containers pages cannot be read; empty where all can.
+func (d *Daemon) unread(containers []string) string {
+	if len(containers) == 0 {
+		return ""
+	}
+	slices.Sort(containers)
+	return fmt.Sprintf("it cannot be read from swap, and is lost unless its device can be read again: %s (%s)",
+		strings.Join(few(containers), ", "), cmp.Or(d.swapTrouble, "the kernel's log says which device"))
+}

@@ -1,0 +1,132 @@
+package daemon
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/annex"
+	"tare/annex/control"
+	"tare/kernel/filesystem/fusetest"
+	"tare/kernel/swap"
+	"tare/kernel/swap/swaptest"
+)
+
+// logged is what a kernel's log has to tell next.
+type logged []swap.Failure
+
+func (l *logged) Read() (all []swap.Failure, err error) {
+	all, *l = *l, nil
+	return all, nil
+}
+
+func TestFailing(t *testing.T) {
+	const head, low, high = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n", "/low partition 1024 0 1\n", "/high partition 1024 "
+	root, log, now := t.TempDir(), &logged{}, time.Unix(0, 0)
+	f := &failing{host: swap.Host{Root: root}, log: log, now: func() time.Time { return now }, of: map[string]*failures{}}
+	// No device is known of either area: a failure may be of both.
+	read, write := swap.Failure{}, swap.Failure{Write: true}
+	for n, c := range []struct {
+		failed []swap.Failure
+		after  time.Duration
+		swaps  string
+		says   []string // nothing is that nothing is said
+		holds  bool
+	}{
+		{nil, 0, head + low + high + "0 2\n", nil, false},
+		{[]swap.Failure{write, write}, 0, head + high + "0 2\n", []string{"/high does not take pages", "log: 2"}, true},
+		{nil, failedFor - time.Second, head + low + high + "0 2\n", []string{"/high"}, true},
+		{nil, 0, head + low + high + "1024 2\n", []string{"/high"}, false}, // the next pages go to the other
+		{nil, time.Second, head + low + high + "0 2\n", nil, false},
+		{[]swap.Failure{read}, 0, head + high + "0 2\n", []string{"/high does not give pages back", "log: 1", "annex drain"}, true},
+		{nil, 24 * time.Hour, head + low + high + "0 2\n", []string{"/high"}, true},
+		{nil, 0, head + low + high + "0 0\n", []string{"/high"}, false},
+		{nil, 0, head + low, nil, false},
+		{nil, 0, head + high + "0 2\n", nil, false}, // put to use anew
+	} {
+		now = now.Add(c.after)
+		*log = c.failed
+		put(t, root, "proc/swaps", c.swaps)
+		text, holds, err := f.look()
+		if err != nil || holds != c.holds || (text == "") != (c.says == nil) {
+			t.Errorf("step %d: %q, %v, %v", n, text, holds, err)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(text, want) {
+				t.Errorf("step %d: %q, want %q in it", n, text, want)
+			}
+		}
+	}
+}
+
+// warns tells that a warning says something.
+func warns(what string) func(control.Status) bool {
+	return func(s control.Status) bool { return strings.Contains(strings.Join(s.Warnings, "\n"), what) }
+}
+
+// onFailing is a daemon that manages a box whose swap can be made to fail, and has swapped something.
+func onFailing(t *testing.T) (d *defended, p running, device string, system *fusetest.System) {
+	t.Helper()
+	d = defendOn(t, func() { device, system = swaptest.Failing(t, 160<<20) })
+	p = start(t, d.path, d.socket)
+	p.await(t, "something in swap", func(s control.Status) bool { return s.State == control.Managing && extended(s) > 4<<20 })
+	return d, p, device, system
+}
+
+// ends has the daemon end, which is no failure.
+func (p running) ends(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("the daemon ends: %v, it says: %s", err, p.said)
+	}
+}
+
+// What a device does not take stays in memory, and nothing more leaves.
+func TestSwapFailsToWrite(t *testing.T) {
+	d, p, device, system := onFailing(t)
+	system.Fail(func(write bool, _, _ int64) bool { return write })
+	d.whole(t) // whose pages others make room for
+	s := p.await(t, "failed writes", warns("swap area "+device+" does not take pages"))
+	d.whole(t)
+	evicted := s.Moved.EvictedBytes
+	time.Sleep(3 * time.Second) // no event says that nothing happens
+	if s = p.await(t, "an answer", func(control.Status) bool { return true }); s.Moved.EvictedBytes > evicted {
+		t.Errorf("%d bytes left after the device had failed", s.Moved.EvictedBytes-evicted)
+	}
+	d.whole(t)
+	p.ends(t)
+	d.restored(t)
+}
+
+// What a device does not give back is reported, all else comes back, and the critical program has all
+// of its memory.
+func TestSwapFailsToRead(t *testing.T) {
+	d, p, device, system := onFailing(t)
+	const each = 64 * annex.PageSize // of every 64 pages of swap one cannot be read
+	system.Fail(func(write bool, offset, length int64) bool { return !write && (offset+length)/each > offset/each })
+	if err := d.group.LimitMemory(256 << 20); err != nil { // all of it fits now
+		t.Fatal(err)
+	}
+	before := extended(p.await(t, "room", func(s control.Status) bool { return s.Memory.LimitBytes > 200<<20 }))
+	if err := p.client.Drain(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	s := p.await(t, "the end of the drain", func(s control.Status) bool { return s.State == control.Drained })
+	t.Logf("of %d bytes: %+v\n%q", before, *s.Drain, s.Warnings)
+	if !strings.Contains(s.Drain.Problem, "cannot be read") || !strings.Contains(s.Drain.Problem, device) {
+		t.Errorf("the drain says %q", s.Drain.Problem)
+	}
+	if left := s.Drain.LeftBytes; left == 0 || left > before/2 {
+		t.Errorf("%d bytes are left of %d", left, before)
+	}
+	p.await(t, "failed reads", warns("swap area "+device+" does not give pages back"))
+	if answer := d.asks[0](); answer != "whole" {
+		t.Errorf("the critical program: %s", answer)
+	}
+	p.ends(t)
+	d.restored(t)
+}
