@@ -47,6 +47,7 @@ func TestSoakKills(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	kills := 0
+	defer func() { t.Logf("kills: %d, on %s; seed %d", kills, strings.Join(platforms, ", "), seed) }()
 	for end := time.Now().Add(length); time.Now().Before(end); kills++ {
 		platform := platforms[random.IntN(len(platforms))]
 		at := time.Duration(random.Int64N(int64(took[platform])))
@@ -63,5 +64,4 @@ func TestSoakKills(t *testing.T) {
 			t.Fatalf("%s, killed after %v, seed %d: clean left:\n%s", platform, at, seed, things)
 		}
 	}
-	t.Logf("%d runs were killed at a random moment on %s; seed %d", kills, strings.Join(platforms, ", "), seed)
 }
