@@ -17,8 +17,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"tare/kernel/memory"
 )
 
 // Name is that of the file.
@@ -55,15 +53,11 @@ func Mount(t testing.TB, size int64) *System {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := memory.MapAnonymous(int(size))
-	if err != nil {
-		t.Fatal(errors.Join(err, device.Close()))
-	}
-	s := &System{Directory: t.TempDir(), device: device, data: content.Bytes()}
+	s := &System{Directory: t.TempDir(), device: device, data: make([]byte, size)}
 	clear(s.data) // all of it is in memory before any is asked for
 	options := fmt.Sprintf("fd=%d,rootmode=40755,user_id=0,group_id=0,allow_other", device.Fd())
 	if err := unix.Mount("tare-fusetest", s.Directory, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		t.Fatal(errors.Join(os.NewSyscallError("mount", err), content.Close(), device.Close()))
+		t.Fatal(errors.Join(os.NewSyscallError("mount", err), device.Close()))
 	}
 	for range 4 {
 		s.served.Go(s.serve)
@@ -74,7 +68,7 @@ func Mount(t testing.TB, size int64) *System {
 			t.Errorf("umount %s: %v", s.Directory, err)
 		}
 		s.served.Wait()
-		if err := errors.Join(device.Close(), content.Close()); err != nil {
+		if err := device.Close(); err != nil {
 			t.Error(err)
 		}
 	})
