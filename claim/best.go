@@ -176,7 +176,7 @@ func alike(a, b record.Run) bool {
 		}
 		return all
 	}
-	return len(a.Conditions) > 0 && len(changes(a.Host, b.Host)) == 0 &&
-		a.Plan.Design == b.Plan.Design && a.Plan.Level == b.Plan.Level && a.Plan.SmallestEffect == b.Plan.SmallestEffect &&
+	return len(a.Conditions) > 0 && len(changes(a.Host, b.Host)) == 0 && a.Plan.Design == b.Plan.Design &&
+		a.Plan.Level == b.Plan.Level && a.Plan.SmallestEffect == b.Plan.SmallestEffect &&
 		reflect.DeepEqual(conditions(a), conditions(b))
 }

@@ -43,8 +43,13 @@ RUN is an id, its beginning, or latest (the default).`,
 		if calls < 2 || calls > most {
 			return usageError("--calls %d: want 2 to %d", calls, most)
 		}
-		d := fanoutJSON{Schema: "tare-fanout/1", Calls: calls,
-			DecidesP50: fanout.Decisive(0.5, calls), DecidesP99: fanout.Decisive(0.99, calls), Latencies: []fanoutRowJSON{}}
+		d := fanoutJSON{
+			Schema:     "tare-fanout/1",
+			Calls:      calls,
+			DecidesP50: fanout.Decisive(0.5, calls),
+			DecidesP99: fanout.Decisive(0.99, calls),
+			Latencies:  []fanoutRowJSON{},
+		}
 		answer, tables := "", []report.Table(nil)
 		if cmd.Flags().Changed("slow") {
 			share, err := percent("slow", slow)

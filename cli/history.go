@@ -197,8 +197,11 @@ func historyDocument(h overhead.History, leftOut []string) historyJSON {
 			HigherIsBetter: s.HigherIsBetter, Against: s.Against, Percent: number(s.Percent),
 			Low: number(s.PercentLow), High: number(s.PercentHigh), Status: s.Status, Withheld: s.Withheld}
 		for _, p := range s.Points {
-			one.Points = append(one.Points, historyPointJSON{p.Run, number(p.Effect.Value), number(p.Effect.Interval.Low),
-				number(p.Effect.Interval.High), number(p.Level), number(p.BaseLevel)})
+			one.Points = append(
+				one.Points,
+				historyPointJSON{p.Run, number(p.Effect.Value), number(p.Effect.Interval.Low),
+					number(p.Effect.Interval.High), number(p.Level), number(p.BaseLevel)},
+			)
 		}
 		for i, g := range s.Segments {
 			segment := historySegmentJSON{First: g.First, Last: g.Last, Effect: number(g.Effect.Value),

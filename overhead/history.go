@@ -140,7 +140,11 @@ func Repetitions(run record.Run) []Past {
 					p.run.Trials = nil
 					at[b.Block], numbers = p, append(numbers, b.Block)
 				}
-				point := HistoryPoint{Effect: stats.Absent(Options{}.from(run).Level), Level: b.Value, BaseLevel: math.NaN()}
+				point := HistoryPoint{
+					Effect:    stats.Absent(Options{}.from(run).Level),
+					Level:     b.Value,
+					BaseLevel: math.NaN(),
+				}
 				if point.Effect.Value = b.Value; s.Against != "" {
 					point.Effect.Value = b.Ratio
 					if i := slices.IndexFunc(base, func(o BlockPoint) bool { return o.Block == b.Block }); i >= 0 {

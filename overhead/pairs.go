@@ -35,7 +35,10 @@ func (p *pairs) add(number int, base, treatment figure) {
 // take part where all is set.
 func (l *layout) pair(metric workload.Metric, condition string, all bool) pairs {
 	baseline := l.conditions[l.baseline].ID
-	p := pairs{metric: metric, fewProcesses: slices.Contains(l.fewProcesses, baseline) || slices.Contains(l.fewProcesses, condition)}
+	p := pairs{
+		metric:       metric,
+		fewProcesses: slices.Contains(l.fewProcesses, baseline) || slices.Contains(l.fewProcesses, condition),
+	}
 	if l.unpaired {
 		return l.samples(p, baseline, condition, all)
 	}

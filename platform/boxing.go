@@ -53,7 +53,7 @@ const (
 	ProtectNone       Protection = "none"
 	ProtectSwappiness Protection = "swappiness" // v1: memory.swappiness 0 of the critical class; v2: memory.low above what it has
 	ProtectLimit      Protection = "limit"      // a limit of its own around the idle class
-	ProtectHeadroom   Protection = "headroom"   // pages of the idle class are reclaimed ahead of need, so that nobody reclaims directly
+	ProtectHeadroom   Protection = "headroom"   // pages of the idle class are reclaimed ahead of need
 )
 
 // Protections lists the protections.

@@ -152,7 +152,7 @@ type InForce struct {
 	DataFS     []string      `json:"data_fs,omitempty"`      // file system type behind each of Spec.Data
 	Seccomp    int           `json:"seccomp"`                // 0 off, 1 strict, 2 filter (/proc/PID/status)
 	LSM        string        `json:"lsm,omitempty"`          // /proc/PID/attr/current
-	ASLR       string        `json:"aslr,omitempty"`         // "on" or "off", by /proc/PID/personality and kernel.randomize_va_space; empty where they cannot be read
+	ASLR       string        `json:"aslr,omitempty"`         // "on" or "off", by /proc/PID/personality; empty where unknown
 	Cgroups    []string      `json:"cgroups,omitempty"`      // /proc/PID/cgroup, as the host sees it
 	OpenFiles  uint64        `json:"open_files_limit"`       // soft RLIMIT_NOFILE
 	CoreSize   uint64        `json:"core_size_limit"`        // soft RLIMIT_CORE
@@ -197,7 +197,7 @@ type Ledger interface {
 // Entry names one thing on the host.
 type Entry struct {
 	Platform string            `json:"platform"` // Name of the platform that can remove it
-	Kind     string            `json:"kind"`     // "process", "cgroup", "mount", "netns", "link", "container", "image", "volume", "dir", ...
+	Kind     string            `json:"kind"`     // "process", "cgroup", "mount", "container", "image", ...
 	ID       string            `json:"id"`
 	Attrs    map[string]string `json:"attrs,omitempty"` // what else Remove needs, such as a process' start time
 }

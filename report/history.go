@@ -204,8 +204,13 @@ func historyTable(h overhead.History, series []overhead.Series, levels bool) Tab
 					Cell{Text: boundedSpan(e, plainSpan)})
 			} else {
 				e = e.PercentMore()
-				cells = append(cells, Cell{Text: signed(e.Value, decimals(e.Interval.Low, e.Interval.High))},
-					Cell{Text: boundedSpan(e, spanText)}, Cell{Text: levelOf(g.Level, col)}, Cell{Text: levelOf(g.BaseLevel, col)})
+				cells = append(
+					cells,
+					Cell{Text: signed(e.Value, decimals(e.Interval.Low, e.Interval.High))},
+					Cell{Text: boundedSpan(e, spanText)},
+					Cell{Text: levelOf(g.Level, col)},
+					Cell{Text: levelOf(g.BaseLevel, col)},
+				)
 			}
 			t.Rows = append(t.Rows, cells)
 		}

@@ -4,8 +4,8 @@
 // Every key stands once, in a table, with its default, its range and its meaning. The
 // parser, the example, the printed configuration and the reference in
 // docs/annex/configuration.md all come from that table. What a file says that is in no table
-// is refused, as is a value out of range: with the line, and with what to write instead. Nothing here looks at the host:
-// whether a swap area or a group exists is seen by whoever uses them.
+// is refused, as is a value out of range: with the line, and with what to write instead.
+// Nothing here looks at the host: whether a swap area or a group exists is seen by whoever uses them.
 package config
 
 import (

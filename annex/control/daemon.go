@@ -7,7 +7,7 @@
 //	GET  /status              a Status
 //	GET  /top                 a Status each interval (?interval=1s), a line each, until the client leaves
 //	GET  /explain?container=  an Explanation
-//	POST /drain?rate=         begin to bring everything back, at so many bytes a second (0 or absent: as fast as can be)
+//	POST /drain?rate=         begin to bring everything back, at so many bytes a second (0 or absent: no limit)
 //	POST /off                 the same, and put every setting back
 //	POST /reload              read the configuration anew
 //

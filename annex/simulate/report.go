@@ -37,13 +37,13 @@ type Report struct {
 	// others.
 	Critical Quantiles `json:"critical_requests"`
 	Requests Quantiles `json:"other_requests"`
-	// Bursts are activations of containers that are not critical, from when they were to begin; Delays is what of that was not
-	// their own work.
+	// Bursts are activations of containers that are not critical, from when they were to begin;
+	// Delays is what of that was not their own work.
 	Bursts Quantiles `json:"bursts"`
 	Delays Quantiles `json:"burst_delays"`
 
-	// Touches are uses of pages; of these Demand waited for the device to read one, Late for one that was on its way, and Minor found
-	// it there, but not mapped.
+	// Touches are uses of pages; of these Demand waited for the device to read one, Late for one
+	// that was on its way, and Minor found it there, but not mapped.
 	Touches int `json:"touches"`
 	Demand  int `json:"demand_faults"`
 	Late    int `json:"late_faults"`

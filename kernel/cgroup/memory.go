@@ -370,7 +370,12 @@ type Reclaim struct {
 
 // Since is what was counted since an earlier reading. Usage is this one's.
 func (r Reclaim) Since(earlier Reclaim) Reclaim {
-	return Reclaim{r.Usage, r.AtLimit - earlier.AtLimit, r.Refaults - earlier.Refaults, r.MajorFaults - earlier.MajorFaults}
+	return Reclaim{
+		r.Usage,
+		r.AtLimit - earlier.AtLimit,
+		r.Refaults - earlier.Refaults,
+		r.MajorFaults - earlier.MajorFaults,
+	}
 }
 
 // Reclaimed reads these counters. A kernel that does not count refaults leaves them 0.

@@ -63,6 +63,13 @@ func testSettingsInForce(t *testing.T, s suite) {
 		f.Env = nil // has the instance's own mark
 		return f
 	}
+	memoryIs := func(want int64) check {
+		return is("memory", func(f platform.InForce) any { return f.Memory }, want)
+	}
+	networkIs := func(want string) check {
+		return is("network", func(f platform.InForce) any { return f.NetworkNS }, want)
+	}
+	layered := platform.Setting{Storage: platform.StorageLayer, Root: platform.RootOverlay}
 	without := force(all, platform.Setting{})
 	for _, test := range []struct {
 		name    string
@@ -93,7 +100,7 @@ func testSettingsInForce(t *testing.T, s suite) {
 			is("shares", func(f platform.InForce) any { return f.CPUShares }, s.expectedShares(t, 512)),
 		}},
 		{"cpuset-cpus", platform.Setting{CPUSet: one}, []check{is("CPUs", func(f platform.InForce) any { return f.CPUSet }, one)}},
-		{"memory", platform.Setting{Memory: 96 << 20}, []check{is("memory", func(f platform.InForce) any { return f.Memory }, int64(96<<20))}},
+		{"memory", platform.Setting{Memory: 96 << 20}, []check{memoryIs(96 << 20)}},
 		{"storage=tmpfs", platform.Setting{Storage: platform.StorageTmpfs}, []check{func(t *testing.T, got, _ platform.InForce) {
 			if !slices.Equal(got.DataFS, []string{"tmpfs"}) {
 				t.Errorf("data lies on %v", got.DataFS)
@@ -101,7 +108,7 @@ func testSettingsInForce(t *testing.T, s suite) {
 		}}},
 		{"storage=bind", platform.Setting{Storage: platform.StorageBind, Root: platform.RootOverlay}, []check{notOverlay}},
 		{"storage=volume", platform.Setting{Storage: platform.StorageVolume}, []check{notOverlay}},
-		{"storage=layer root=overlay", platform.Setting{Storage: platform.StorageLayer, Root: platform.RootOverlay}, []check{func(t *testing.T, got, _ platform.InForce) {
+		{"storage=layer root=overlay", layered, []check{func(t *testing.T, got, _ platform.InForce) {
 			if got.RootFS != "overlay" || !slices.Equal(got.DataFS, []string{"overlay"}) {
 				t.Errorf("root on %s, data on %v", got.RootFS, got.DataFS)
 			}
@@ -111,9 +118,9 @@ func testSettingsInForce(t *testing.T, s suite) {
 				t.Error("the root is an overlay")
 			}
 		}}},
-		{"network=host", platform.Setting{Network: platform.NetworkHost}, []check{is("network", func(f platform.InForce) any { return f.NetworkNS }, hostNetwork)}},
-		{"network=none", platform.Setting{Network: platform.NetworkNone}, []check{is("network", func(f platform.InForce) any { return f.NetworkNS }, "own")}},
-		{"network=bridge", platform.Setting{Network: platform.NetworkBridge}, []check{is("network", func(f platform.InForce) any { return f.NetworkNS }, "own")}},
+		{"network=host", platform.Setting{Network: platform.NetworkHost}, []check{networkIs(hostNetwork)}},
+		{"network=none", platform.Setting{Network: platform.NetworkNone}, []check{networkIs("own")}},
+		{"network=bridge", platform.Setting{Network: platform.NetworkBridge}, []check{networkIs("own")}},
 		{"seccomp=default", platform.Setting{Seccomp: "default"}, []check{is("seccomp", func(f platform.InForce) any { return f.Seccomp }, 2)}},
 		{"seccomp=unconfined", platform.Setting{Seccomp: "unconfined"}, []check{is("seccomp", func(f platform.InForce) any { return f.Seccomp }, 0)}},
 		{"aslr=off", platform.Setting{ASLR: "off"}, []check{is("address randomisation", func(f platform.InForce) any { return f.ASLR }, "off")}},

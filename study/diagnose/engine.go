@@ -49,7 +49,10 @@ func checks(_ *Host, f *Facts) []Finding {
 	}
 	rarer := max(usualCheck, 2*every)
 	one.Set = []Remedy{
-		{Says: fmt.Sprintf("a check every %s: saves %.2g s/s", short(rarer), cost.Rate*(1-every.Seconds()/rarer.Seconds())), Command: "--health-interval " + rarer.String()},
+		{
+			Says:    fmt.Sprintf("a check every %s: saves %.2g s/s", short(rarer), cost.Rate*(1-every.Seconds()/rarer.Seconds())),
+			Command: "--health-interval " + rarer.String(),
+		},
 		{Says: "a check from outside (HTTP or TCP), which starts no process"},
 	}
 	return []Finding{one}
@@ -119,11 +122,11 @@ func engineWork(all []*Facts, logsBefore map[string]int64, before, after account
 		case "dockerd", "containerd":
 			daemons += own // its children's are the shims' own
 		case "containerd-shim", "conmon":
-			if f := ofArgs(all, pid, func(c container.Container, arg string) bool { return len(arg) >= 12 && arg == c.ID }); f != nil {
+			if f := ofArgs(all, pid, isID); f != nil {
 				f.Engine.Shim += own + reaped
 			}
 		case "docker-proxy":
-			if f := ofArgs(all, pid, func(c container.Container, arg string) bool { return slices.Contains(c.Kept.Addresses, arg) }); f != nil {
+			if f := ofArgs(all, pid, isAddress); f != nil {
 				f.Engine.Proxy += own
 			}
 		}
@@ -137,6 +140,10 @@ func engineWork(all []*Facts, logsBefore map[string]int64, before, after account
 	}
 	shareDaemon(all, daemons)
 }
+
+func isID(c container.Container, arg string) bool { return len(arg) >= 12 && arg == c.ID }
+
+func isAddress(c container.Container, arg string) bool { return slices.Contains(c.Kept.Addresses, arg) }
 
 // ofArgs finds the container that an argument of a process names.
 func ofArgs(all []*Facts, pid int, names func(c container.Container, arg string) bool) *Facts {

@@ -81,10 +81,11 @@ func memoryCommand(c container.Container, limit int64) string {
 
 // unitOf is the unit of systemd that a control group is; empty where it is none.
 func unitOf(c container.Container) string {
-	if name := path.Base(c.Cgroup); c.Engine == container.Cgroup && (strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".scope")) {
-		return name
+	name := path.Base(c.Cgroup)
+	if c.Engine != container.Cgroup || !strings.HasSuffix(name, ".service") && !strings.HasSuffix(name, ".scope") {
+		return ""
 	}
-	return ""
+	return name
 }
 
 func bytes(n int64) string {

@@ -128,7 +128,10 @@ func (s *subject) read() (reading, error) {
 	if err != nil {
 		return reading{}, err
 	}
-	r := reading{at: time.Now(), counts: Counts{CPU: use.CPU, ThrottledTime: use.ThrottledTime, Periods: use.Periods, Throttled: use.Throttled}}
+	r := reading{
+		at:     time.Now(),
+		counts: Counts{CPU: use.CPU, ThrottledTime: use.ThrottledTime, Periods: use.Periods, Throttled: use.Throttled},
+	}
 	if r.counts.Memory, err = s.group.Reclaimed(); err != nil {
 		return reading{}, err
 	}

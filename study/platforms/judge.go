@@ -438,7 +438,10 @@ func (r reading) judgeWeb() (claim.Judgement, bool) {
 	}
 	inside, pinnedLess := claim.Needs(machines), claim.Needs(machines)
 	for _, s := range whole(all) {
-		inside = claim.Every(inside, claim.Below(r.against(s.spot, s.of[mark{VM, Vanilla}], s.of[mark{VMCN, Vanilla}]), 1))
+		inside = claim.Every(
+			inside,
+			claim.Below(r.against(s.spot, s.of[mark{VM, Vanilla}], s.of[mark{VMCN, Vanilla}]), 1),
+		)
 		pinnedLess = claim.Every(pinnedLess, claim.Below(r.gain(s, VM), 1))
 	}
 	var but []string
@@ -497,7 +500,11 @@ func (r reading) judgeDatabase() (claim.Judgement, bool) {
 		case s.size <= small && s.apart():
 			gains, loses = claim.Every(gains, claim.Below(pinned, 1)), claim.Any(loses, claim.Above(pinned, 1))
 			for _, kind := range []Kind{VM, VMCN} {
-				machinesGain = claim.Every(machinesGain, claim.Below(s.at(kind, Pinned), 1), claim.More(s.at(kind, Pinned), pinned))
+				machinesGain = claim.Every(
+					machinesGain,
+					claim.Below(s.at(kind, Pinned), 1),
+					claim.More(s.at(kind, Pinned), pinned),
+				)
 			}
 		case s.size >= large:
 			for _, kind := range []Kind{CN, VM, VMCN} {
@@ -527,7 +534,11 @@ func (r reading) judgeDatabase() (claim.Judgement, bool) {
 		claim.When(loses, claim.Refuted, "a pinned container costs significantly more than bare metal"),
 		claim.When(claim.Below(vanilla, least), claim.Refuted,
 			fmt.Sprintf("the whole interval of a vanilla container's cost on %s lies below %g times", sizeOf(first.spot), least)),
-		claim.When(claim.Every(gains, claim.Above(vanilla, most), claim.Is(machines && len(but) == 0)), claim.Confirmed, ""),
+		claim.When(
+			claim.Every(gains, claim.Above(vanilla, most), claim.Is(machines && len(but) == 0)),
+			claim.Confirmed,
+			"",
+		),
 		claim.When(claim.Every(gains, claim.Above(vanilla, most)), claim.Qualified, strings.Join(but, "; ")),
 		claim.When(claim.True, claim.Inconclusive, "the intervals are inconclusive on "+sizeOf(first.spot)))
 	if d.Verdict = verdict; why != "" {

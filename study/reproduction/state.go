@@ -46,8 +46,10 @@ func (s Stored) StateOf(r Run, extent Extent) State {
 	var by []string
 	for _, c := range r.Claims {
 		j, judged := s.Latest[c.ID]
-		decided := judged && (j.Verdict == claim.Confirmed || j.Verdict == claim.Refuted || j.Verdict == claim.Qualified)
-		if !decided || !slices.ContainsFunc(s.Runs, func(run record.Run) bool { return run.ID == j.Run && s.own(run) }) {
+		decided := judged &&
+			(j.Verdict == claim.Confirmed || j.Verdict == claim.Refuted || j.Verdict == claim.Qualified)
+		if !decided ||
+			!slices.ContainsFunc(s.Runs, func(run record.Run) bool { return run.ID == j.Run && s.own(run) }) {
 			return State{}
 		}
 		if !slices.Contains(by, j.Run) {
