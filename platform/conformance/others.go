@@ -48,7 +48,7 @@ func OthersKeptOut(t testing.TB, state string) int {
 		t.Fatalf("%s is closed to others itself, so that nothing is shown: use OpenDir", state)
 	}
 	var paths []string
-	err := filepath.WalkDir(state, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(state, func(path string, d fs.DirEntry, _ error) error {
 		inside, err := filepath.Rel(state, path)
 		if err == nil && d != nil && strings.Contains(inside, "/") && !onTheWay(d) {
 			if d.IsDir() {
