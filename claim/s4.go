@@ -106,7 +106,7 @@ var s4 = []Claim{
 		Says:      "Opening a file takes much longer in the container's layers than in a mounted directory, for its layer must be found; on the first write the file is copied up as well, which takes longer the larger it is.",
 		Published: []Figure{atLeast("slower", 20, "%")},
 		Remark:    "The times of 1,000,000 openings are in a picture.",
-		HowJudged: "Time of an opening in the layer against the mounted directory, paired within blocks, by the number of layers; and that of the first opening for writing, by size. Confirmed where the first lies wholly above 20 % and the second grows with size; refuted where opening is wholly below 20 % or the first writing does not grow. The storage driver is named: there it was AUFS.",
+		HowJudged: "Time of an opening in the layer against the mounted directory, paired within blocks, by the number of layers; and that of the first opening for writing, by size. Confirmed where opening lies wholly above 20 % at every number of layers, and the first opening for writing takes longer for the largest size than for the smallest; refuted where opening is wholly below 20 % at every number, or the growth wholly not above 1. The storage driver is named: there it was AUFS.",
 		Limits:    []Figure{atLeast("slower", 20, "%")},
 	},
 	{

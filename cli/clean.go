@@ -65,15 +65,12 @@ a placement that was kept (tare place --undo).`,
 			if err != nil {
 				return err
 			}
-			ofStore, err := record.Mend(filepath.Join(dir, storeFile), dry)
-			if err != nil {
-				return err
-			}
+			ofStore, notMended := record.Mend(filepath.Join(dir, storeFile), dry)
 			for _, name := range ofStore {
 				terminal.Fprintln(a.out, verb, name)
 			}
 			back, err := a.unfinished(cmd.Context(), dir, dry)
-			if err != nil {
+			if err := errors.Join(notMended, err); err != nil {
 				return err
 			}
 			if len(done.Failed) > 0 {

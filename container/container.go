@@ -58,6 +58,7 @@ type Container struct {
 type Kept struct {
 	// CheckEvery is the interval of its health check; 0 where there is none.
 	CheckEvery time.Duration
+	HasCPUs    bool   // it was made with --cpus: a quota of another form is refused
 	LogDriver  string // "json-file"
 	// Log is the file to which the engine writes its output; empty where it writes none, or
 	// the engine is a user's and may name any file.

@@ -158,7 +158,7 @@ func keptOf(c *container.InspectResponse) (k Kept) {
 		}
 	}
 	if c.HostConfig != nil {
-		k.LogDriver = c.HostConfig.LogConfig.Type
+		k.LogDriver, k.HasCPUs = c.HostConfig.LogConfig.Type, c.HostConfig.NanoCPUs > 0
 	}
 	k.Log = c.LogPath
 	if c.NetworkSettings != nil {

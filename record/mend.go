@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -28,6 +29,10 @@ func (s *Store) mend() error {
 // Mend removes what a writer that was killed has left of the store at path, and names it; with
 // dry it only names it.
 func Mend(path string, dry bool) ([]string, error) {
+	// What a writer leaves lies beside the file that a link leads to.
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
 	if _, err := os.Lstat(path + lockSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // no writer has been there
 	}
@@ -105,10 +110,15 @@ func reopenTo(path string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() || info.Mode().Perm() != 0o600 {
+	if !info.Mode().IsRegular() || info.Mode().Perm() != 0o600 || hasOtherNames(info) {
 		return nil
 	}
-	return f.Chmod(mode)
+	return f.Chmod(mode &^ 0o002) // whoever owns the lock may have written any mode there
+}
+
+func hasOtherNames(info fs.FileInfo) bool {
+	is, ok := info.Sys().(*syscall.Stat_t)
+	return ok && is.Nlink != 1
 }
 
 // giveTo gives a lock that root has made to the owner of the store, who could not open it

@@ -95,9 +95,9 @@ func (f *failing) note(one swap.Failure, areas []swap.Area) {
 
 func (n *failures) text(area string) string {
 	if n.reads > 0 {
-		return fmt.Sprintf("swap area %s does not give pages back (failed reads in the kernel's log: %d): the kernel kills programs that touch them (SIGBUS), and nothing leaves to it: annex drain brings back what can be read, then take it out of use (swapoff) and replace its device", area, n.reads)
+		return fmt.Sprintf("swap area %s does not give pages back (failed reads in the kernel's log: %d): the kernel kills programs that touch them (SIGBUS). annexd moves nothing to it. Bring back what can be read (annex drain), stop the programs that have pages there, take it out of use (swapoff), and replace its device", area, n.reads)
 	}
-	return fmt.Sprintf("swap area %s does not take pages (failed writes in the kernel's log: %d): they stay in memory, and nothing leaves to it for %v: look at its device, or take it out of use (swapoff)", area, n.writes, failedFor)
+	return fmt.Sprintf("swap area %s does not take pages (failed writes in the kernel's log: %d): they stay in memory. annexd moves nothing to it for %v. A compressed device (zram) or a thin volume may be full: give it room. Otherwise look at its device", area, n.writes, failedFor)
 }
 
 // lookAtSwap looks for swap devices that fail, and ends eviction to one that does.

@@ -173,10 +173,10 @@ func (c *context) done(asked *request, r annex.Result) int {
 	}
 	c.account.history.came(asked.decision, gone, r.Err)
 	if asked.why == annex.Drained {
-		c.fetch.drain.came(o.moved, r.Stopped)
+		c.fetch.drain.came(o.moved, r.Stopped || r.Err != nil && len(r.Unread) == 0)
 	}
 	switch {
-	case asked.why == annex.Drained && r.Err != nil: // a drain ends without waiting for what fails
+	case asked.why == annex.Drained && len(r.Unread) > 0: // a drain ends without waiting for what cannot be read
 	case r.Err != nil && !ended(asked.runs, r.Parts):
 		c.pausedUntil = r.Ended.After(pauseFailed)
 	case o.moved == 0 && (r.Stopped || asked.op != annex.Evict):

@@ -52,7 +52,7 @@ type Confidence string
 
 // The kinds of confidence.
 const (
-	Measured  Confidence = "measured"  // the kernel counted that time
+	Measured  Confidence = "measured"  // that time was counted
 	Estimated Confidence = "estimated" // a count times a cost, or a model
 )
 

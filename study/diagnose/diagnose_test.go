@@ -70,6 +70,51 @@ func TestThrottledWork(t *testing.T) {
 	}
 }
 
+// Short pieces: each of those that met the end of the quota waited for the rest of the period,
+// and no piece can have waited longer.
+func TestShortWorkWaitsForNoMoreThanAPeriod(t *testing.T) {
+	seen := &bursts.Group{Counts: bursts.Counts{CPUTime: 4 * time.Second, Delays: 1000 * product(ms, 25*ms)}}
+	for range 4000 {
+		seen.Burst.Add(ms)
+		seen.Blocked.Add(ms)
+	}
+	seen.Behind = []bursts.Behind{{Group: bursts.Quota, Time: 1000 * 25 * ms, Waits: 1000}}
+	f := isolated()
+	f.Bandwidth.Quota, f.Sched = 50*ms, seen
+	found := one(t, Diagnose(quietHost, []*Facts{f}))
+	near(t, "each", found.Cost.Each.Seconds(), 0.025)
+}
+
+func TestAQuotaOfTheGroupAbove(t *testing.T) {
+	f := isolated()
+	f.QuotaOf = "/kubepods/pod1"
+	if set := one(t, Diagnose(quietHost, []*Facts{f})).Set; len(set) != 1 || !strings.Contains(set[0].Says, "/kubepods/pod1") {
+		t.Errorf("to be set: %+v, want the group above", set)
+	}
+}
+
+func TestCommandsThatTheOwnerTakes(t *testing.T) {
+	b := cgroup.Bandwidth{Quota: 30 * ms, Period: 100 * ms}
+	of := func(c container.Container, version int) *Facts {
+		return &Facts{Container: c, CPU: cgroup.Place{Hierarchy: cgroup.Hierarchy{Version: version, Mount: "/sys/fs/cgroup/cpu", Root: "/"}, Path: "/my app"}}
+	}
+	for _, c := range []struct {
+		facts *Facts
+		want  string
+	}{
+		{of(container.Container{Engine: container.Docker, Name: "web"}, 1), "docker update --cpu-period 100000 --cpu-quota 30000 web"},
+		{of(container.Container{Engine: container.Docker, Name: "web", Kept: container.Kept{HasCPUs: true}}, 1), "docker update --cpus 0.30 web"},
+		{of(container.Container{Engine: container.Kubernetes}, 2), "resources: {limits: {cpu: 300m}}"},
+		{of(container.Container{Engine: container.Cgroup, Cgroup: `/sys/fs/cgroup/a\x2d;b.service`}, 2), `systemctl set-property 'a\x2d;b.service' CPUQuota=30% CPUQuotaPeriodSec=100ms`},
+		{of(container.Container{Engine: container.Cgroup}, 1), "echo 30000 > '/sys/fs/cgroup/cpu/my app/cpu.cfs_quota_us'"},
+		{of(container.Container{Engine: container.Cgroup}, 2), "echo 30000 100000 > '/sys/fs/cgroup/cpu/my app/cpu.max'"},
+	} {
+		if got := quotaCommand(c.facts, b); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
 // A burst of the quota's own size ends what is not more than twice the quota.
 func TestABurstIsEnough(t *testing.T) {
 	f := isolated()

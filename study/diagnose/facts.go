@@ -15,7 +15,11 @@ type Facts struct {
 	Container container.Container
 	CPUs      int // that it may use
 	Bandwidth cgroup.Bandwidth
-	Limit     int64 // of memory, in bytes; 0 is none
+	// QuotaOf is the group above it whose quota that is; empty where it is its own.
+	QuotaOf string
+	Limit   int64 // of memory, in bytes; 0 is none
+	// CPU and Memory are its group in the hierarchies with those controllers.
+	CPU, Memory cgroup.Place
 
 	Span time.Duration // of the counters
 	Used Counts
@@ -31,16 +35,17 @@ type Facts struct {
 }
 
 // behind is how long its threads waited behind somebody.
-func (f *Facts) behind(who int) (sum time.Duration) {
+func (f *Facts) behind(who int) (all bursts.Behind) {
 	if f.Sched == nil {
-		return 0
+		return all
 	}
 	for _, b := range f.Sched.Behind {
 		if b.Group == who {
-			sum += b.Time
+			all.Time += b.Time
+			all.Waits += b.Waits
 		}
 	}
-	return sum
+	return all
 }
 
 // EngineWork is CPU time that an engine's processes used for one container.

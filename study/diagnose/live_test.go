@@ -118,6 +118,14 @@ func (p *planted) start(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
+	for joined := time.Now(); ; time.Sleep(ms) {
+		if pids, err := p.group.Processes(); err == nil && len(pids) > 0 {
+			break
+		}
+		if time.Since(joined) > time.Minute {
+			t.Fatalf("%s did not come into its group", p.name)
+		}
+	}
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			if nanos, err := strconv.ParseInt(lines.Text(), 10, 64); err == nil {

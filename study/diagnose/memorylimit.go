@@ -2,10 +2,10 @@ package diagnose
 
 import (
 	"fmt"
+	"os"
 )
 
 const (
-	page = 4096
 	// readBack is what one page that was pushed out and is used again costs where the
 	// kernel does not count the time: a read from a fast disk. With PSI it is not used.
 	readBack = 100e-6 // seconds
@@ -29,7 +29,7 @@ func memoryLimit(_ *Host, f *Facts) []Finding {
 	}
 	one := finding(f.Container, MemoryLimit, cost)
 	one.Based = based
-	one.Says = fmt.Sprintf("reads back %s/s that its memory limit pushed out", bytes(int64(refaults*page)))
+	one.Says = fmt.Sprintf("reads back %s/s that its memory limit pushed out", bytes(int64(refaults)*page))
 	one.Evidence = []Fact{
 		{"limit", bytes(f.Limit), "memory.max, or memory.limit_in_bytes"},
 		{"usage", bytes(m.Usage), "memory.current, or memory.usage_in_bytes"},
@@ -43,8 +43,11 @@ func memoryLimit(_ *Host, f *Facts) []Finding {
 	// What came back within the time is at most what is missing.
 	more := min(m.Refaults*page, f.Limit)
 	to := (f.Limit + more + mebibyte - 1) / mebibyte * mebibyte
-	one.Set = []Remedy{{Says: fmt.Sprintf("a memory limit of at most %s", bytes(to)), Command: memoryCommand(f.Container, to)}}
+	one.Set = []Remedy{{Says: fmt.Sprintf("a memory limit of at most %s", bytes(to)), Command: memoryCommand(f, to)}}
 	return []Finding{one}
 }
 
 const mebibyte = 1 << 20
+
+// page is the size of one, in bytes.
+var page = int64(os.Getpagesize())

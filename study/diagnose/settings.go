@@ -21,62 +21,69 @@ func quoted(word string) string {
 }
 
 // quotaCommand sets a bandwidth in the way of whoever runs the container.
-func quotaCommand(c container.Container, b cgroup.Bandwidth) string {
-	cpus := b.Quota.Seconds() / b.Period.Seconds()
-	switch c.Engine {
-	case container.Docker, container.Podman:
-		if b.Burst > 0 {
-			// The engines' command lines have no burst.
-			return writeBurst(c, b)
+func quotaCommand(f *Facts, b cgroup.Bandwidth) string {
+	c, cpus := f.Container, b.Quota.Seconds()/b.Period.Seconds()
+	unit := unitOf(c)
+	switch {
+	case b.Burst > 0: // the engines and systemd have no burst
+		if f.CPU.Version == 1 {
+			return write(f.CPU, "cpu.cfs_burst_us", b.Burst.Microseconds())
 		}
+		return write(f.CPU, "cpu.max.burst", b.Burst.Microseconds())
+	case isEngine(c) && c.Kept.HasCPUs: // the engine refuses a quota beside --cpus
+		return fmt.Sprintf("%s update --cpus %.2f %s", c.Engine, cpus, quoted(c.Name))
+	case isEngine(c):
 		return fmt.Sprintf("%s update --cpu-period %d --cpu-quota %d %s",
 			c.Engine, b.Period.Microseconds(), b.Quota.Microseconds(), quoted(c.Name))
-	case container.Kubernetes:
+	case c.Engine == container.Kubernetes:
 		return fmt.Sprintf("resources: {limits: {cpu: %dm}}", int64(cpus*1000+0.5))
+	case unit != "":
+		return fmt.Sprintf("systemctl set-property %s CPUQuota=%.0f%% CPUQuotaPeriodSec=%s", quoted(unit), cpus*100, b.Period)
+	case f.CPU.Version == 1:
+		return write(f.CPU, "cpu.cfs_quota_us", b.Quota.Microseconds())
 	}
-	if unit := unitOf(c); unit != "" && b.Burst == 0 {
-		return fmt.Sprintf("systemctl set-property %s CPUQuota=%.0f%% CPUQuotaPeriodSec=%s", unit, cpus*100, b.Period)
-	}
-	if b.Burst > 0 {
-		return writeBurst(c, b)
-	}
-	return fmt.Sprintf("echo %d %d > %s/cpu.max", b.Quota.Microseconds(), b.Period.Microseconds(), c.Cgroup)
+	return write(f.CPU, "cpu.max", b.Quota.Microseconds(), b.Period.Microseconds())
 }
 
-func writeBurst(c container.Container, b cgroup.Bandwidth) string {
-	dir := c.Cgroup
-	for _, g := range c.Groups {
-		if strings.HasPrefix(g, "/sys/fs/cgroup/cpu") {
-			dir = g
-		}
-	}
-	return fmt.Sprintf("echo %d > %s/cpu.max.burst", b.Burst.Microseconds(), dir)
+// write writes numbers to a file of a group.
+func write(p cgroup.Place, file string, values ...any) string {
+	return fmt.Sprintf("echo %s > %s", strings.TrimSuffix(fmt.Sprintln(values...), "\n"), quoted(p.File(file)))
 }
 
-func noQuotaCommand(c container.Container) string {
-	switch c.Engine {
-	case container.Docker, container.Podman:
+func isEngine(c container.Container) bool {
+	return c.Engine == container.Docker || c.Engine == container.Podman
+}
+
+func noQuotaCommand(f *Facts) string {
+	c, unit := f.Container, unitOf(f.Container)
+	switch {
+	case isEngine(c) && c.Kept.HasCPUs:
+		return "make it anew without --cpus"
+	case isEngine(c):
 		return fmt.Sprintf("%s update --cpu-quota -1 %s", c.Engine, quoted(c.Name))
-	case container.Kubernetes:
+	case c.Engine == container.Kubernetes:
 		return "resources: {limits: {cpu: null}}, with requests.cpu as its share"
+	case unit != "":
+		return "systemctl set-property " + quoted(unit) + " CPUQuota="
+	case f.CPU.Version == 1:
+		return write(f.CPU, "cpu.cfs_quota_us", -1)
 	}
-	if unit := unitOf(c); unit != "" {
-		return "systemctl set-property " + unit + " CPUQuota="
-	}
-	return fmt.Sprintf("echo max > %s/cpu.max", c.Cgroup)
+	return write(f.CPU, "cpu.max", "max")
 }
 
-func memoryCommand(c container.Container, limit int64) string {
-	switch c.Engine {
-	case container.Docker, container.Podman:
+func memoryCommand(f *Facts, limit int64) string {
+	c, unit := f.Container, unitOf(f.Container)
+	switch {
+	case isEngine(c):
 		return fmt.Sprintf("%s update --memory %d %s", c.Engine, limit, quoted(c.Name))
-	case container.Kubernetes:
+	case c.Engine == container.Kubernetes:
 		return fmt.Sprintf("resources: {limits: {memory: %dMi}}", limit/mebibyte)
+	case unit != "":
+		return fmt.Sprintf("systemctl set-property %s MemoryMax=%d", quoted(unit), limit)
+	case f.Memory.Version == 1:
+		return write(f.Memory, "memory.limit_in_bytes", limit)
 	}
-	if unit := unitOf(c); unit != "" {
-		return fmt.Sprintf("systemctl set-property %s MemoryMax=%d", unit, limit)
-	}
-	return fmt.Sprintf("echo %d > %s/memory.max", limit, c.Cgroup)
+	return write(f.Memory, "memory.max", limit)
 }
 
 // unitOf is the unit of systemd that a control group is; empty where it is none.

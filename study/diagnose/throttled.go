@@ -30,21 +30,22 @@ const (
 
 // throttled finds a quota that keeps a container from working.
 //
-// A thread waits because of the quota where its group's was used up when the wait began: the
-// probe sees that (cfs_rq->throttle_count). Where it was not watched, the time is the kernel's
-// (throttled_usec of cpu.stat), which adds up over CPUs and not over threads.
+// A thread waits because of the quota where its group's was used up when the wait began, as
+// the probe sees (cfs_rq->throttle_count). A thread that was queued before is not among them.
+// Where no such wait was seen, the time is the kernel's (throttled_usec of cpu.stat), which
+// adds up over CPUs and not over threads.
 func throttled(h *Host, f *Facts) []Finding {
 	if f.Bandwidth.Quota == 0 || f.Used.Throttled == 0 {
 		return nil
 	}
 	cost := Cost{Rate: rate(f.Used.ThrottledTime, f.Span)}
 	work := workOf(f)
-	if work.interrupted > 0 {
-		cost = perPiece(f, f.behind(bursts.Quota))
-		// Those that were interrupted have the whole of the delay.
-		part := min(1, rate(work.piece, f.Bandwidth.Quota))
-		cost.Events *= part
-		cost.Each = time.Duration(float64(cost.Each) / part)
+	if held := f.behind(bursts.Quota); held.Time > 0 && work.piece > 0 {
+		cost = perPiece(f, held.Time)
+		if work.piece < f.Bandwidth.Quota { // each wait is another piece's
+			cost.Each = held.Time / time.Duration(max(held.Waits, 1))
+			cost.Events = cost.Rate / cost.Each.Seconds()
+		}
 	}
 	one := finding(f.Container, Throttled, cost)
 	one.Says = fmt.Sprintf("used up its quota in %d of %d periods", f.Used.Throttled, f.Used.Periods)
@@ -57,7 +58,7 @@ func throttled(h *Host, f *Facts) []Finding {
 	if work.count > 0 {
 		one.Evidence = append(one.Evidence,
 			Fact{"a piece of work", fmt.Sprintf("%s of CPU time, %.3g a second", short(work.piece), work.rate), "sched_switch"},
-			fact("threads waited for the quota", f.behind(bursts.Quota), f))
+			fact("threads waited for the quota", f.behind(bursts.Quota).Time, f))
 	}
 	if cost.Rate < harmlessRate && float64(f.Used.Throttled) < harmlessEvents*f.Span.Seconds() {
 		one.Level = Harmless
@@ -74,16 +75,14 @@ type work struct {
 	mean  time.Duration
 	shape []float64 // of equal probability, ascending, as multiples of the mean
 
-	piece       time.Duration // see [pieceOf]
-	rate        float64       // pieces a second
-	interrupted float64       // how many of them met the end of the quota
+	piece time.Duration // see [pieceOf]
+	rate  float64       // pieces a second
 }
 
 // shapeSteps is into how many values of equal probability a histogram of work is cut.
 const shapeSteps = 64
 
-// workOf reads off what was recorded. A piece of work of length b meets the end of the quota q
-// at most b/q times, and so is interrupted with a probability of min(1, b/q).
+// workOf reads off what was recorded.
 func workOf(f *Facts) work {
 	if f.Sched == nil || f.Watched <= 0 {
 		return work{}
@@ -93,9 +92,7 @@ func workOf(f *Facts) work {
 	if w.count == 0 || w.piece == 0 {
 		return work{}
 	}
-	pieces := all.Sum().Seconds() / w.piece.Seconds()
-	w.rate = pieces / f.Watched.Seconds()
-	w.interrupted = pieces * min(1, rate(w.piece, f.Bandwidth.Quota))
+	w.rate = all.Sum().Seconds() / w.piece.Seconds() / f.Watched.Seconds()
 	for i := range shapeSteps {
 		w.shape = append(w.shape, all.Quantile((float64(i)+0.5)/shapeSteps).Seconds()/w.mean.Seconds())
 	}
@@ -122,13 +119,16 @@ func pieceOf(all *bursts.Histogram) time.Duration {
 // ([tare/model/quota]): the smallest quota in the same period; a burst, where one is enough;
 // and no quota, where CPUs were idle meanwhile.
 func remedies(h *Host, f *Facts, w work) []Remedy {
+	if f.QuotaOf != "" {
+		return []Remedy{{Says: "a greater quota of the group above it, " + f.QuotaOf}}
+	}
 	var all []Remedy
 	period := f.Bandwidth.Period
 	if q, ok := smallestQuota(h, f, w); ok {
 		to := cgroup.Bandwidth{Quota: q, Period: period, Burst: f.Bandwidth.Burst}
 		all = append(all, Remedy{
 			Says:    fmt.Sprintf("a quota of %s in each %s", short(q), short(period)),
-			Command: quotaCommand(f.Container, to),
+			Command: quotaCommand(f, to),
 		})
 	}
 	if b, ok := smallestBurst(h, f, w); ok {
@@ -136,13 +136,13 @@ func remedies(h *Host, f *Facts, w work) []Remedy {
 		to.Burst = b
 		all = append(all, Remedy{
 			Says:    fmt.Sprintf("a burst of %s beside the quota", short(b)),
-			Command: quotaCommand(f.Container, to),
+			Command: quotaCommand(f, to),
 		})
 	}
 	if h.Idle >= idleEnough {
 		all = append(all, Remedy{
-			Says:    fmt.Sprintf("CPU shares in place of the quota: CPUs were idle for %.0f %% of the time", 100*h.Idle),
-			Command: noQuotaCommand(f.Container),
+			Says:    fmt.Sprintf("its CPU shares alone, without a quota: CPUs were idle for %.0f %% of the time", 100*h.Idle),
+			Command: noQuotaCommand(f),
 		})
 	}
 	return all

@@ -78,6 +78,10 @@ func neighbour(h *Host, f *Facts, g int, behind time.Duration) Finding {
 		Command: fmt.Sprintf("tare place %s %s", quoted(f.Container.Name), quoted(name)),
 	}}
 	one.Evidence = waits(f, fact("behind "+name, behind, f))
+	if f.During.Throttled > 0 {
+		// Threads that were queued when the quota ran out count as waiting behind others.
+		one.Based = Estimated
+	}
 	return one
 }
 
@@ -112,7 +116,7 @@ func perPiece(f *Facts, waited time.Duration) Cost {
 		all += b.Time
 	}
 	piece, delay := pieceOf(f.Sched.AllBursts()), f.Sched.Delay()
-	if piece == 0 || delay == 0 || all == 0 {
+	if piece == 0 || all == 0 || f.Sched.Burst.Sum() == 0 {
 		return Cost{Rate: rate(waited, f.Watched)}
 	}
 	c := Cost{

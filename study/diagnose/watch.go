@@ -1,10 +1,13 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path"
+	"slices"
 	"time"
 
 	"tare/container"
@@ -81,6 +84,7 @@ func Run(ctx context.Context, containers []container.Container, named bool, span
 type subject struct {
 	facts                *Facts
 	group                cgroup.Group
+	above                cgroup.Group // whose quota holds, where it is not its own
 	first, second, third reading
 }
 
@@ -115,6 +119,11 @@ func describe(c container.Container, layout cgroup.Layout) (*subject, error) {
 	if f.Bandwidth, err = s.group.Bandwidth(); err != nil {
 		return nil, err
 	}
+	f.CPU, _ = s.group.For("cpu")
+	f.Memory, _ = s.group.For("memory")
+	if s.above, f.QuotaOf, err = quotaAbove(f.CPU, f.Bandwidth); err != nil {
+		return nil, err
+	}
 	if f.Limit, err = s.group.MemoryLimit(); err != nil {
 		return nil, err
 	}
@@ -122,11 +131,37 @@ func describe(c container.Container, layout cgroup.Layout) (*subject, error) {
 	return s, err
 }
 
+// quotaAbove finds the group above whose quota holds for a group, and its path; none where the
+// quota is the group's own.
+func quotaAbove(own cgroup.Place, tightest cgroup.Bandwidth) (cgroup.Group, string, error) {
+	for p := own; tightest.Quota > 0 && len(p.Path) > 1; p.Path = path.Dir(p.Path) {
+		g := cgroup.Group{Places: []cgroup.Place{p}}
+		l, err := g.Own()
+		switch {
+		case err != nil:
+			return g, "", err
+		case l.Quota == 0 || rate(l.Quota, l.Period) > rate(tightest.Quota, tightest.Period):
+			continue
+		case p.Path == own.Path:
+			return cgroup.Group{}, "", nil
+		}
+		return g, p.Path, nil
+	}
+	return cgroup.Group{}, "", nil
+}
+
 // read takes the counters.
 func (s *subject) read() (reading, error) {
 	use, err := s.group.Use()
 	if err != nil {
 		return reading{}, err
+	}
+	if s.facts.QuotaOf != "" {
+		held, err := s.above.Use()
+		if err != nil {
+			return reading{}, err
+		}
+		use.Periods, use.Throttled, use.ThrottledTime = held.Periods, held.Throttled, held.ThrottledTime
 	}
 	r := reading{
 		at:     time.Now(),
@@ -150,6 +185,12 @@ func (s *subject) isWorthWatching() bool {
 	return c.Throttled > 0 || rate(c.CPU, s.second.at.Sub(s.first.at)) >= busy
 }
 
+// triaged is the CPU time used, and waited for because of a quota, in the time of triage.
+func (s *subject) triaged() time.Duration {
+	c := s.second.counts.since(s.first.counts)
+	return c.CPU + c.ThrottledTime
+}
+
 func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, span time.Duration) error {
 	hostBefore, err := accounting.Take("/proc")
 	if err != nil {
@@ -160,11 +201,17 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	subjects = r.readAll(subjects, func(s *subject, to reading) { s.second = to })
 	h := &Host{CPUs: host.ReadTopology("/").CPUs()}
 	h.Kernel, _ = predict.HostKernel("/")
+	// Those that used most come first, in case there are too many.
+	slices.SortStableFunc(subjects, func(a, b *subject) int { return cmp.Compare(b.triaged(), a.triaged()) })
 	var targets []bursts.Target
 	var watched []*subject
 	for _, s := range subjects {
-		if (!named && !s.isWorthWatching()) || len(targets) == mostWatched {
+		if !named && !s.isWorthWatching() {
 			continue
+		}
+		if len(targets) == mostWatched {
+			r.Notes = append(r.Notes, fmt.Sprintf("only the %d that used most were watched", mostWatched))
+			break
 		}
 		t, err := target(s.facts.Container)
 		if err != nil {
@@ -179,6 +226,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		if recording, err = bursts.Start(targets, bursts.Options{Weigh: true}); err != nil {
 			return err
 		}
+		defer func() { _, _ = recording.Stop() }()
 		// Loading the programs took a while: what is compared begins now.
 		r.readAll(watched, func(s *subject, to reading) { s.second = to })
 		stopped = !wait(ctx, time.Duration((1-triageShare)*float64(span)))
