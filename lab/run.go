@@ -793,14 +793,14 @@ func (d Design) bounded(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // preparationLeast is what images and platforms may take to get ready, however small the
-// budget: some are fetched and compiled.
-const preparationLeast = 5 * time.Minute
+// budget: some are fetched over slow lines, and compiled. What hangs is ended all the same.
+const preparationLeast = 30 * time.Minute
 
 // Unready says that images and platforms were not ready in time.
 type Unready struct{ Budget, After time.Duration }
 
 func (u *Unready) Error() string {
-	return fmt.Sprintf("not ready after %v, with a budget of %v: give a larger --budget, or see why it takes so long", u.After, u.Budget)
+	return fmt.Sprintf("not ready after %v: see why it takes so long, or give a larger --budget", u.After)
 }
 
 // preparing ends what makes a design ready when its budget and [Overrun] are over, or
@@ -815,10 +815,14 @@ func (d Design) preparing(ctx context.Context) (context.Context, context.CancelF
 
 // unready is why making something ready failed: the end of its time, where that is over.
 func unready(ctx context.Context, err error) error {
-	if late := (*Unready)(nil); errors.As(context.Cause(ctx), &late) {
+	late := (*Unready)(nil)
+	switch {
+	case !errors.As(context.Cause(ctx), &late):
+		return err
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return late
 	}
-	return err
+	return fmt.Errorf("%w: %w", late, err)
 }
 
 // ErrStopped is the cause with which a caller cancels a run that its user stopped.

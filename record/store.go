@@ -301,7 +301,7 @@ func (s *Store) locked(f func(lock *os.File) error) error {
 		ran = true
 		return f(lock)
 	})
-	if err == nil || ran || waiting.Err() == nil {
+	if err == nil || ran || waiting.Err() == nil || !errors.Is(err, context.Cause(waiting)) {
 		return err
 	}
 	busy := &Busy{Path: s.path, Err: err}

@@ -79,7 +79,8 @@ func readObjects(p Params) (objects, error) {
 // sizedObjects gives the parameters with which a service holds about so many bytes.
 func sizedObjects(p Params, bytes int64) (Params, error) {
 	sized := maps.Clone(p)
-	o, err := readObjects(p)
+	delete(sized, "objects") // which is to be replaced
+	o, err := readObjects(sized)
 	if err != nil {
 		return sized, err
 	}

@@ -18,7 +18,8 @@ const (
 
 // parameters declares the parameters of a workload and reads their values, as package flag
 // does for flags: each method declares one and returns its value. A wrong value is kept as
-// the error, and the method returns the default.
+// the error, and the method returns
+// a value within the bounds.
 type parameters struct {
 	declared []Param
 	given    Params // has the default where it lacks a parameter
@@ -104,6 +105,7 @@ func (from *parameters) duration(name, usual string, low, high time.Duration, he
 	d, err := time.ParseDuration(from.text(name, usual, help))
 	if err != nil || d < low || d > high {
 		from.refuse(name, fmt.Sprintf("a duration from %v to %v, such as 2s", low, high))
+		return low
 	}
 	return d
 }
@@ -113,6 +115,7 @@ func (from *parameters) rate(name, usual, help string) float64 {
 	r, ok := rateOf(from.text(name, usual, help))
 	if !ok {
 		from.refuse(name, closed+", or requests per second from 0.001 to 1e6")
+		return 0
 	}
 	return r
 }
