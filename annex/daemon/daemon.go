@@ -111,7 +111,7 @@ type Daemon struct {
 	lost     uint64
 	drain    drain
 	blind    bool // free memory cannot be read
-	// swapTrouble says which swap areas fail, and swapFails that nothing is to leave therefore.
+	// swapTrouble says which swap areas fail. While swapFails, annexd evicts nothing.
 	swapTrouble string
 	swapFails   bool
 	last        map[annex.ID]*Decision

@@ -22,6 +22,8 @@ type failing struct {
 	}
 	now func() time.Time
 	of  map[string]*failures // by the path of the area
+	// pending are failures whose area could not be looked up yet.
+	pending []swap.Failure
 
 	isUnreadable atomic.Bool // one does not give pages back
 }
@@ -40,12 +42,17 @@ const failedFor = 10 * time.Minute
 // fails. holds tells that the kernel would put the next pages on an area that fails.
 func (f *failing) look() (text string, holds bool, err error) {
 	all, reading := f.log.Read()
+	f.pending = append(f.pending, all...)
 	areas, err := f.host.Areas()
-	if err = errors.Join(reading, err); err != nil {
-		return "", false, fmt.Errorf("looking for swap devices that fail: %w", err)
+	if err != nil {
+		return "", false, fmt.Errorf("looking for swap devices that fail: %w", errors.Join(reading, err))
 	}
-	for _, one := range all {
+	for _, one := range f.pending {
 		f.note(one, areas)
+	}
+	f.pending = nil
+	if reading != nil {
+		return "", false, fmt.Errorf("looking for swap devices that fail: %w", reading)
 	}
 	first := -1 << 16 // the priority of those that are filled next
 	for _, a := range areas {

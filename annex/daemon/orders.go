@@ -143,6 +143,9 @@ func (d *Daemon) whyLeft() string {
 			continue
 		}
 		part := fmt.Sprintf("%s (%d MiB)", c.Name, c.ExtendedBytes>>20)
+		if c.ExtendedBytes < 1<<20 {
+			part = fmt.Sprintf("%s (%d KiB)", c.Name, c.ExtendedBytes>>10)
+		}
 		if h.aside.isOn(now) {
 			hangs = append(hangs, part)
 			continue

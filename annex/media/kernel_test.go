@@ -510,7 +510,7 @@ func TestSlowMedium(t *testing.T) {
 			r := annex.Request{ID: annex.ID(strconv.Itoa(i)), Op: annex.Fetch, Runs: []annex.Run{run(of(i), 0, 4)}}
 			return k.Do(t.Context(), r)
 		}
-		const many = 20
+		const many = mostLate + DefaultFetches // none is left that would answer in time
 		for i := 1; i <= many; i++ {
 			spaces[of(i)] = newSpace(4, swapEntry)
 			spaces[of(i)].hang = answer
