@@ -218,6 +218,7 @@ func TestImportExamplesWork(t *testing.T) {
 		"times.json":  `{"results":[{"command":"a","times":[0.1,0.11]},{"command":"b","times":[0.4,0.41]}]}`,
 		"io.txt":      "BenchmarkRedis[pipeline=1]/platform=bare/metric=get 1 9 requests/s\nBenchmarkRedis[pipeline=1]/platform=docker/storage=bind/network=bridge/metric=get 1 8 requests/s\n",
 		"redis.txt":   "BenchmarkRedis/platform=bare/metric=get 1 70000 requests/s\nBenchmarkRedis/platform=docker/metric=get 1 69000 requests/s\n",
+		"series.csv":  "run,seconds\n1,10.1\n2,10.2\n3,10.0\n4,10.1\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

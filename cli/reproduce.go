@@ -352,9 +352,9 @@ func (r *reproducing) one(ctx context.Context, run reproduction.Run, state repro
 	if state.Resume != nil {
 		return own.resumeSub(ctx, studies()[run.Study].commands, r.dir, *state.Resume, r.flags.out, "")
 	}
+	args := own.withHome(line)[1:] // before the flag of that name gets its default
 	root := own.root()
 	root.SilenceUsage, root.SilenceErrors = true, true
-	args := own.withHome(line)[1:]
 	if r.flags.out != "" {
 		args = append(args, "--out", r.flags.out)
 	}
