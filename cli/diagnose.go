@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/container"
 	"tare/kernel/host"
 	"tare/study/diagnose"
 )
@@ -35,8 +34,8 @@ how much, and which setting ends it. It changes nothing. CONTAINER is a name or 
 Docker, containerd, podman or Kubernetes, the path of a control group, or pid:N.
 
 It reads the counters of all containers first. Only those that are busy or throttled
-are then watched by the scheduler's tracepoints. A cost is time lost in each second, of
-all threads together. A container without a finding has no line.`,
+are then watched by the scheduler's tracepoints. A cost is the time that work loses in
+each second. A container without a finding has no line.`,
 		Example: `  tare diagnose web
   tare diagnose --all --for 30s
   tare diagnose --all --fail-on high`,
@@ -84,25 +83,9 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 			return usageError("--out %s: %v", f.out, err)
 		}
 	}
-	finder := container.Open(container.Options{})
-	var all []container.Container
-	var notes []string
-	if f.all {
-		found, unheard, err := finder.All(cmd.Context())
-		if err != nil {
-			return err
-		}
-		all = found
-		for _, n := range unheard {
-			notes = append(notes, n.String())
-		}
-	}
-	if len(args) > 0 {
-		found, err := finder.FindEach(cmd.Context(), args)
-		if err != nil {
-			return err
-		}
-		all = found
+	all, notes, err := foundRunning(cmd.Context(), f.all, args, nil)
+	if err != nil {
+		return err
 	}
 	result, err := diagnose.Run(cmd.Context(), all, !f.all, f.span)
 	if err != nil {

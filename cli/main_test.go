@@ -47,6 +47,10 @@ func TestBadInput(t *testing.T) {
 		says []string
 	}{
 		{"weigh", exitUsage, []string{"nothing to weigh", "redis"}},
+		{"diagnose", exitUsage, []string{"name the containers", "--all"}},
+		{"diagnose --all web", exitUsage, []string{"--all", "name none beside it"}},
+		{"diagnose web --for 10ms", exitUsage, []string{"--for 10ms", "1s to 1h"}},
+		{"diagnose web --fail-on silly", exitUsage, []string{"--fail-on silly", "high, medium or low"}},
 		{"weigh reddis", exitUsage, []string{"reddis", "redis"}},
 		{"weigh redis --platform moon", exitUsage, []string{"moon", "oci:RUNTIME"}},
 		{"weigh redis --platform oci:nosuchruntime", exitHost, []string{"nosuchruntime", "PATH"}},

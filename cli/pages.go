@@ -18,6 +18,7 @@ import (
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit"
 	"tare/study/pages"
 	"tare/terminal"
 	"tare/workload"
@@ -207,34 +208,6 @@ func (f *pagesFlags) checkLive(changed func(string) bool, args []string) error {
 	return nil
 }
 
-// found finds what runs: the containers named, processes by id, or all.
-func (f *pagesFlags) found(ctx context.Context, args []string) (all []container.Container, notes []string, err error) {
-	finder := container.Open(container.Options{})
-	if f.all {
-		all, skipped, err := finder.All(ctx)
-		for _, n := range skipped {
-			notes = append(notes, n.String())
-		}
-		// Copies that tare itself is measuring are the experiment's.
-		measured := len(all)
-		all = slices.DeleteFunc(all, pages.Measured)
-		if measured -= len(all); measured > 0 {
-			notes = append(notes, report.Counted(measured, "container")+" left out: tare is measuring there")
-		}
-		if err == nil && len(all) == 0 {
-			notes = append(notes, "name processes with --pid")
-			err = withCode(exitHost, errors.New("no container was found on this host: "+strings.Join(notes, "; ")))
-		}
-		return all, notes, err
-	}
-	names := separated(args)
-	for _, pid := range f.pids {
-		names = append(names, fmt.Sprintf("pid:%d", pid))
-	}
-	all, err = finder.FindEach(ctx, names)
-	return all, nil, err
-}
-
 // runLive looks at what runs already. Nothing is stored, and no lock is held:
 // nothing is changed.
 func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string) error {
@@ -242,7 +215,7 @@ func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string) error {
 		return err
 	}
 	ctx := cmd.Context()
-	containers, notes, err := f.found(ctx, args)
+	containers, notes, err := foundRunning(ctx, f.all, args, f.pids)
 	if err != nil {
 		return err
 	}
@@ -301,7 +274,7 @@ func (a *app) liveCensus(
 	var second *pages.Live
 	if cmd.Flags().Changed("steady") && f.steady > 0 {
 		terminal.Fprintf(a.err, "first census done; the second follows in %v\n", f.steady)
-		if err := wait(ctx, f.steady); err != nil {
+		if !kit.Wait(ctx, f.steady) {
 			first.Notes = append(first.Notes, "stopped before the second census")
 		} else if second, err = pages.Look(ctx, taker, containers, notes); err != nil {
 			first.Notes = append(first.Notes, "no second census: "+err.Error())
@@ -326,18 +299,6 @@ func (a *app) liveFaults(
 		return sheet, nil, err
 	}
 	return recorded.Sheet(report.HostFact(here)), recorded.Document(here), nil
-}
-
-// wait lets time go by.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // design reads a whole command line of an experiment.

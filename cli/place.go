@@ -11,11 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/container"
 	"tare/kernel/cgroup"
 	"tare/kernel/host"
 	"tare/lab"
-	"tare/study/pages"
 	"tare/study/place"
 	"tare/terminal"
 )
@@ -200,7 +198,7 @@ func (a *app) settled(journal *place.Journal) error {
 }
 
 func (a *app) lookAndPlace(ctx context.Context, f *placeFlags, args []string, journal *place.Journal) error {
-	containers, notes, err := f.found(ctx, args)
+	containers, notes, err := foundRunning(ctx, f.all, args, f.pids)
 	if err != nil {
 		return err
 	}
@@ -240,36 +238,6 @@ func (f *placeFlags) options(journal *place.Journal, progress func(string)) plac
 		Journal:  journal,
 		Progress: progress,
 	}
-}
-
-// found finds what is asked about. Copies that a tare is measuring are its own affair.
-func (f *placeFlags) found(ctx context.Context, args []string) ([]container.Container, []string, error) {
-	finder := container.Open(container.Options{})
-	if !f.all {
-		names := separated(args)
-		for _, pid := range f.pids {
-			names = append(names, fmt.Sprintf("pid:%d", pid))
-		}
-		all, err := finder.FindEach(ctx, names)
-		return all, nil, err
-	}
-	all, found, err := finder.All(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	var notes []string
-	for _, n := range found {
-		notes = append(notes, n.String())
-	}
-	measured := len(all)
-	all = slices.DeleteFunc(all, pages.Measured)
-	if measured -= len(all); measured > 0 {
-		notes = append(notes, fmt.Sprintf("%d containers that tare is measuring are left out", measured))
-	}
-	if len(all) == 0 {
-		return nil, nil, withCode(exitHost, errors.New("no container is running on this host: "+strings.Join(append(notes, "name processes with --pid"), "; ")))
-	}
-	return all, notes, nil
 }
 
 func (a *app) showPlace(f *placeFlags, watched *place.Watched, proposal *place.Proposal, applied *place.Applied) error {

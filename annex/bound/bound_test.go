@@ -850,7 +850,7 @@ func TestOwnProtection(t *testing.T) {
 	}
 	owns(false, "set by somebody else")
 	if err := b.Protect(at(l, "box/pod/a")); err == nil {
-		t.Fatal("protected again, whoever set it back")
+		t.Fatal("protected again, though somebody else has set it back")
 	}
 	owns(false, "left alone")
 	if err := b.Release(); err != nil {

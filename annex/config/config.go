@@ -5,7 +5,7 @@
 // parser, the example, the printed configuration and the reference in
 // docs/annex/configuration.md all come from that table. What a file says that is in no table
 // is refused, as is a value out of range: with the line, and with what to write instead.
-// Nothing here looks at the host: whether a swap area or a group exists is seen by whoever uses them.
+// Nothing here looks at the host: a swap area or a group that does not exist is reported by the part that uses it.
 package config
 
 import (

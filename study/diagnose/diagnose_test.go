@@ -164,7 +164,7 @@ func victim() *Facts {
 
 func TestANoisyNeighbourIsNamed(t *testing.T) {
 	noisy := &Facts{
-		Container: container.Container{Name: "batch"}, CPUs: 1, Span: 10 * time.Second, Watched: 8 * time.Second,
+		Container: container.Container{Name: "batch"}, Self: 1, CPUs: 1, Span: 10 * time.Second, Watched: 8 * time.Second,
 		Sched: &bursts.Group{
 			Counts: bursts.Counts{CPUTime: 5600 * ms}, Unfinished: []time.Duration{8 * time.Second},
 			Behind: []bursts.Behind{{Group: 0, Time: 2400 * ms}},

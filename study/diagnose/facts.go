@@ -29,6 +29,7 @@ type Facts struct {
 	// During are the counters of that time alone.
 	During Counts
 	Sched  *bursts.Group
+	Self   int // its place among [Host.Names], where it was watched
 
 	// Engine is what the engine did for it in Span.
 	Engine EngineWork

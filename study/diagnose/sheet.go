@@ -6,6 +6,7 @@ import (
 
 	"tare/record"
 	"tare/report"
+	"tare/stats"
 )
 
 // Answer is the result in one sentence.
@@ -18,7 +19,7 @@ func (r *Result) Answer() string {
 	}
 	switch {
 	case costly == 0:
-		return fmt.Sprintf("Nothing found in %d containers within %s.", len(r.Facts), short(r.Span))
+		return fmt.Sprintf("Nothing found in %s within %s.", report.Counted(len(r.Facts), "container"), short(r.Span))
 	case costly == 1:
 		return "One finding: " + r.Findings[0].sentence()
 	}
@@ -33,17 +34,19 @@ func (f Finding) sentence() string {
 	return text + "."
 }
 
-func (c Cost) perSecond() string { return fmt.Sprintf("%.2g s/s", c.Rate) }
+// perSecond writes the time lost in each second.
+func (c Cost) perSecond() string { return fmt.Sprintf("%.2g s in each second", c.Rate) }
 
 // Sheet is the page of the result.
 func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
 	s := report.Sheet{
 		Title: "tare diagnose", Answer: r.Answer(),
 		Facts: []string{
-			fmt.Sprintf("containers: %d, of which %d were watched", len(r.Facts), r.Watched),
+			fmt.Sprintf("containers: %d (%d watched, the others idle)", len(r.Facts), r.Watched),
 			fmt.Sprintf("time: %s from %s", short(r.Span), r.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
 			report.HostFact(on),
 		},
+		Weight: r.weight(),
 	}
 	for _, n := range r.Notes {
 		s.Banners = append(s.Banners, "note: "+n)
@@ -65,12 +68,23 @@ func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
 	return s
 }
 
+// weight is what the probe took.
+func (r *Result) weight() report.Weight {
+	if r.Weight.Time <= 0 {
+		return nil
+	}
+	return report.Weight{{
+		What: "CPU time of the probe's programs, of one CPU", Unit: "%", Reason: "the kernel timed each of their runs",
+		Estimate: stats.Estimate{Value: 100 * rate(r.Weight.Time, r.Span), N: 1},
+	}}
+}
+
 var tones = map[Level]report.Tone{High: report.Bad, Medium: report.Bad, Low: report.Plain, Harmless: report.Faint}
 
 func (r *Result) table() report.Table {
 	t := report.Table{
 		Title: "Findings",
-		Note: "Cost: time lost in each second, of all threads together. " +
+		Note: "Cost: time that its work lost in each second. " +
 			"Each: time lost by one piece of work, which is what a thread runs between two blockings.",
 		Columns: []report.Column{
 			{Head: "container"}, {Head: "finding"}, {Head: "level"},
@@ -94,11 +108,11 @@ func (r *Result) table() report.Table {
 func (r *Result) settings() report.Table {
 	t := report.Table{
 		Title:   "What to set",
-		Columns: []report.Column{{Head: "container"}, {Head: "setting"}, {Head: "command"}},
+		Columns: []report.Column{{Head: "container"}, {Head: "setting"}},
 	}
 	for _, f := range r.Findings {
 		for _, to := range f.Set {
-			t.Rows = append(t.Rows, []report.Cell{{Text: f.Container}, {Text: to.Says}, {Text: to.Command}})
+			t.Rows = append(t.Rows, []report.Cell{{Text: f.Container}, {Text: to.Says, Detail: to.Command}})
 		}
 	}
 	return t

@@ -53,7 +53,9 @@ func throttled(h *Host, f *Facts) []Finding {
 		{"quota", f.Bandwidth.String(), "cpu.max, or cpu.cfs_quota_us"},
 		{"throttled periods", fmt.Sprintf("%d of %d", f.Used.Throttled, f.Used.Periods), "cpu.stat"},
 		{"throttled time, all CPUs", short(f.Used.ThrottledTime) + " in " + short(f.Span), "cpu.stat"},
-		{"CPU time used", fmt.Sprintf("%.3g CPUs", rate(f.Used.CPU, f.Span)), "cpu.stat"},
+	}
+	if f.Used.CPU > 0 { // a group of version 1 may lack the controller that counts it
+		one.Evidence = append(one.Evidence, Fact{"CPU time used", fmt.Sprintf("%.3g CPUs", rate(f.Used.CPU, f.Span)), "cpu.stat"})
 	}
 	if work.count > 0 {
 		one.Evidence = append(one.Evidence,

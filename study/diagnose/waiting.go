@@ -45,7 +45,7 @@ func waiting(h *Host, f *Facts) []Finding {
 	}
 	slices.SortFunc(who, func(a, b int) int { return cmp.Or(cmp.Compare(behind[b], behind[a]), cmp.Compare(a, b)) })
 	for _, g := range who {
-		named := g >= 0 && g < len(h.Names) && h.Names[g] != f.Container.Name
+		named := g >= 0 && g < len(h.Names) && g != f.Self
 		if !named || float64(behind[g]) < leastPart*float64(all) {
 			rest += behind[g]
 			continue
@@ -95,9 +95,9 @@ func crowd(h *Host, f *Facts, behind map[int]time.Duration, rest time.Duration) 
 		}
 	}
 	slices.SortFunc(more, func(a, b Fact) int { return cmp.Compare(a.Name, b.Name) })
-	if own := slices.Index(h.Names, f.Container.Name); own >= 0 && behind[own] > 0 {
-		more = append(more, fact("behind its own threads", behind[own], f))
-		if behind[own] > rest/2 {
+	if own := behind[f.Self]; own > 0 {
+		more = append(more, fact("behind its own threads", own, f))
+		if own > rest/2 {
 			one.Says += " behind one another"
 			one.Set = []Remedy{{Says: fmt.Sprintf("more CPUs than %d, or fewer threads", f.CPUs)}}
 		}

@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path"
 	"slices"
+	"syscall"
 	"time"
 
 	"tare/container"
@@ -197,7 +198,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		return err
 	}
 	logs := logSizes(subjects)
-	stopped := !wait(ctx, time.Duration(triageShare*float64(span)))
+	stopped := !kit.Wait(ctx, time.Duration(triageShare*float64(span)))
 	subjects = r.readAll(subjects, func(s *subject, to reading) { s.second = to })
 	h := &Host{CPUs: host.ReadTopology("/").CPUs()}
 	h.Kernel, _ = predict.HostKernel("/")
@@ -213,7 +214,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 			r.Notes = append(r.Notes, fmt.Sprintf("only the %d that used most were watched", mostWatched))
 			break
 		}
-		t, err := target(s.facts.Container)
+		t, err := kit.Target(s.facts.Container)
 		if err != nil {
 			r.Notes = append(r.Notes, err.Error())
 			continue
@@ -229,7 +230,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		defer func() { _, _ = recording.Stop() }()
 		// Loading the programs took a while: what is compared begins now.
 		r.readAll(watched, func(s *subject, to reading) { s.second = to })
-		stopped = !wait(ctx, time.Duration((1-triageShare)*float64(span)))
+		stopped = !kit.Wait(ctx, time.Duration((1-triageShare)*float64(span)))
 	}
 	if stopped && time.Since(r.Began) < Shortest {
 		return context.Cause(ctx)
@@ -245,7 +246,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		}
 		r.Lost, r.Weight, r.Watched = seen.Lost, seen.Weight, len(watched)
 		for i, s := range watched {
-			s.facts.Watched, s.facts.Sched = seen.Span(), &seen.Groups[i]
+			s.facts.Watched, s.facts.Sched, s.facts.Self = seen.Span(), &seen.Groups[i], i
 			s.facts.During = s.third.counts.since(s.second.counts)
 		}
 	}
@@ -260,7 +261,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	}
 	r.Span = time.Since(r.Began)
 	engineWork(r.Facts, logs, hostBefore, hostAfter)
-	r.Findings = Diagnose(h, r.Facts)
+	r.Findings, r.Notes = Diagnose(h, r.Facts), kit.Once(r.Notes)
 	return nil
 }
 
@@ -268,48 +269,18 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 func (r *Result) readAll(subjects []*subject, put func(*subject, reading)) (still []*subject) {
 	for _, s := range subjects {
 		to, err := s.read()
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV):
 			r.Notes = append(r.Notes, s.facts.Container.Name+" has ended, and is left out")
+			continue
+		case err != nil:
+			r.Notes = append(r.Notes, fmt.Sprintf("%s is left out: %v", s.facts.Container.Name, err))
 			continue
 		}
 		put(s, to)
 		still = append(still, s)
 	}
 	return still
-}
-
-// target is what the probe watches of a container; tare itself is left out of processes that
-// it descends from.
-func target(c container.Container) (bursts.Target, error) {
-	if c.Cgroup != "" {
-		return bursts.Target{Name: c.Name, Cgroup: c.Cgroup}, nil
-	}
-	pids, err := c.Processes()
-	if err != nil {
-		return bursts.Target{}, err
-	}
-	var others []int
-	for _, pid := range pids {
-		if pid != os.Getpid() {
-			others = append(others, pid)
-		}
-	}
-	if len(others) == 0 {
-		return bursts.Target{}, &container.Ended{Name: c.Name}
-	}
-	return bursts.Target{Name: c.Name, PIDs: others}, nil
-}
-
-// wait lets time go by; false where ctx ended before.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // idle is the share of the CPUs' time in which nothing ran, or somebody else's machine did.

@@ -217,14 +217,14 @@ func (t *trial) window(ctx context.Context, pair int, with bool, all cgroup.Chan
 	if err := set(); err != nil {
 		return err
 	}
-	if !wait(ctx, t.options.Settle) {
+	if !kit.Wait(ctx, t.options.Settle) {
 		return ErrStopped
 	}
 	before, err := t.recording.Read()
 	if err != nil {
 		return err
 	}
-	if !wait(ctx, t.options.Window) {
+	if !kit.Wait(ctx, t.options.Window) {
 		return ErrStopped
 	}
 	after, err := t.recording.Read()

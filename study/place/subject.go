@@ -14,7 +14,6 @@ import (
 	"tare/kernel/host"
 	"tare/kernel/procfs"
 	"tare/platform"
-	"tare/probe/bursts"
 )
 
 // Subject is a container that is watched.
@@ -178,23 +177,6 @@ func boundThread(pid int, cpus []int) (string, error) {
 		return fmt.Sprintf("its %s has bound itself to CPUs %s (sched_setaffinity)", who, platform.FormatCPUList(allowed)), nil
 	}
 	return "", nil
-}
-
-// target is what the probe watches of a container; tare itself is left out of
-// processes that it descends from.
-func target(c container.Container) (bursts.Target, error) {
-	if c.Cgroup != "" {
-		return bursts.Target{Name: c.Name, Cgroup: c.Cgroup}, nil
-	}
-	pids, err := c.Processes()
-	if err != nil {
-		return bursts.Target{}, err
-	}
-	pids = slices.DeleteFunc(pids, func(pid int) bool { return pid == os.Getpid() })
-	if len(pids) == 0 {
-		return bursts.Target{}, &container.Ended{Name: c.Name}
-	}
-	return bursts.Target{Name: c.Name, PIDs: pids}, nil
 }
 
 // describeAll reads what is in force for each container. A note names each that has ended.

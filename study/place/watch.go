@@ -62,7 +62,7 @@ func Watch(
 	}
 	// Loading the probe takes a second of CPU time, which is not of the time watched.
 	before, err := w.throttling()
-	if err == nil && !wait(ctx, span) {
+	if err == nil && !kit.Wait(ctx, span) {
 		w.Notes = append(w.Notes, ErrStopped.Error())
 	}
 	after, afterwards := w.throttling()
@@ -102,7 +102,7 @@ func (w *Watched) judge(reading *bursts.Reading) {
 func (w *Watched) record(o bursts.Options) (*bursts.Recording, error) {
 	var targets []bursts.Target
 	for _, s := range w.Subjects {
-		t, err := target(s.Container)
+		t, err := kit.Target(s.Container)
 		if err != nil {
 			return nil, err
 		}
@@ -139,16 +139,4 @@ func (w *Watched) throttling() ([]throttles, error) {
 		all[i] = throttles{use.Periods, use.Throttled, use.ThrottledTime}
 	}
 	return all, nil
-}
-
-// wait lets time go by; false where ctx ended before.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
