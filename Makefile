@@ -107,6 +107,11 @@ docs: ## dist/docs: the documentation as a site, which needs no network (needs p
 picture: build ## the pictures of the front page, from the run that is kept for them (needs chromium)
 	scripts/picture.sh
 
+.PHONY: results
+results: go ## fill the pages of docs/results from the runs that are kept for them, and draw their plots
+	$(GO) run ./cli/results docs/results
+	$(GO) run scripts/plots.go
+
 .PHONY: stale
 stale: ## pages of results that are older than the code that they measured
 	@scripts/stale.sh

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tare/claim"
+	"tare/record"
+	"tare/report"
+	"tare/study/reproduction"
+)
+
+// Results are the runs that pages of results are made of: those of one store, whose newest
+// run says which host they are of.
+type Results struct {
+	app  *app
+	here record.Host
+	runs []record.Run // complete, newest first, without their trials
+}
+
+// ReadResults reads a state directory.
+func ReadResults(home string) (*Results, error) {
+	r := &Results{app: &app{home: home}}
+	store, err := r.app.openStore()
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	runs, err := store.Runs()
+	if err != nil {
+		return nil, err
+	}
+	r.runs = slices.DeleteFunc(runs, func(run record.Run) bool { return run.Status != record.Complete })
+	if len(r.runs) == 0 {
+		return nil, fmt.Errorf("%s: no complete run", filepath.Join(home, storeFile))
+	}
+	r.here = r.runs[0].Host
+	return r, nil
+}
+
+// Sheet is the page of the newest run whose command line begins so, such as "tare latency cpu".
+// That of "tare reproduce" is of all runs; claims and papers that it names are kept.
+func (r *Results) Sheet(command string) (report.Sheet, error) {
+	words := strings.Fields(command)
+	if len(words) > 1 && words[1] == "reproduce" {
+		return r.reproduced(words[2:])
+	}
+	i := slices.IndexFunc(r.runs, func(run record.Run) bool {
+		line := plainWords(run.Command)
+		return len(line) >= len(words) && slices.Equal(line[:len(words)], words)
+	})
+	if i < 0 {
+		return report.Sheet{}, fmt.Errorf("no complete run of %s", command)
+	}
+	store, err := r.app.openStore()
+	if err != nil {
+		return report.Sheet{}, err
+	}
+	defer store.Close()
+	run, err := store.Run(r.runs[i].ID)
+	if err != nil {
+		return report.Sheet{}, err
+	}
+	return sheetOf(run, store, nil)
+}
+
+// plainWords is a command line that begins with tare, wherever that lies, without its state
+// directory.
+func plainWords(line []string) []string {
+	line = withoutHome(slices.Clone(line))
+	if len(line) > 0 {
+		line[0] = filepath.Base(line[0])
+	}
+	return line
+}
+
+func (r *Results) reproduced(names []string) (report.Sheet, error) {
+	claims, _, err := chosenClaims(names)
+	if err != nil {
+		return report.Sheet{}, err
+	}
+	found, notes, err := r.app.bestJudgements(r.here)
+	if err != nil {
+		return report.Sheet{}, err
+	}
+	rows := claim.Rows(claims, found, func(claim.Claim) bool { return true })
+	// A store does not say what a host is able to: those tables are left to the host itself.
+	result := reproduction.Result{Rows: rows, Here: r.here, Runs: r.runs, Notes: notes}
+	result.On = claim.Abilities{CPUs: r.here.CPUs}
+	if result.Pages, err = r.app.pagesOf(rows); err != nil {
+		return report.Sheet{}, err
+	}
+	return result.Sheet(), nil
+}
+
+// Book writes the page of all claims, as `tare reproduce` writes it.
+func (r *Results) Book(path string) error {
+	sheet, err := r.reproduced(nil)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := report.SheetHTML(f, sheet); err != nil {
+		return err
+	}
+	return f.Close()
+}
