@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -20,39 +21,83 @@ type Runs interface {
 	Run(name string) (record.Run, error)
 }
 
-// Best gives, by claim, the best-founded verdict of the complete runs on this machine; a claim that
-// none judges is absent. Runs by the newest measuring code come first ([record.Plan].Code), among
-// them those of most blocks, among these the newest: a quick run hides no long one. Runs of one
-// design on an unchanged host are pooled, and judged as one. Judges are by study. The notes tell of
-// runs that could not be judged, a line each, which is no reason to be silent on the others.
+// Best gives, by claim, the verdict of the best-founded of the complete runs on this machine, as [Founded]
+// has them; a claim that none judges is absent. Judges are by study. The notes tell of runs that could
+// not be judged, a line each, which is no reason to be silent on the others.
 func Best(runs Runs, judges map[string]Judge, here record.Host) (map[string]Judgement, []string, error) {
-	list, err := runs.Runs()
-	if err != nil {
-		return nil, nil, err
-	}
-	l := ledger{runs: runs, judges: judges, here: here, found: map[string]Judgement{}}
+	l := ledger{judges: judges, here: here, found: map[string]Judgement{}}
 	for _, study := range slices.Sorted(maps.Keys(judges)) {
-		of := slices.DeleteFunc(slices.Clone(list), func(r record.Run) bool {
-			return r.Study != study || r.Status != record.Complete || !SameMachine(r.Host, here)
-		})
-		slices.SortStableFunc(of, func(a, b record.Run) int { return cmp.Compare(b.Plan.Code, a.Plan.Code) })
-		for len(of) > 0 && !l.isWhole(study) {
-			n := slices.IndexFunc(of, func(r record.Run) bool { return r.Plan.Code != of[0].Plan.Code })
-			if n < 0 {
-				n = len(of)
-			}
-			if err := l.add(of[:n]); err != nil {
+		for p, err := range Founded(runs, study, here) {
+			if err != nil {
 				return nil, nil, err
 			}
-			of = of[n:]
+			if l.judge(p); l.isWhole(study) {
+				break
+			}
 		}
 	}
 	return l.found, l.notes, nil
 }
 
+// Founded gives the complete runs of a study on this machine, the best-founded first. Runs by the
+// newest measuring code come first ([record.Plan].Code), among them those of most blocks, among these
+// the newest: a quick run hides no long one. Runs of one design on an unchanged host are pooled. Only
+// as many are read as are asked for.
+func Founded(runs Runs, study string, here record.Host) iter.Seq2[Pool, error] {
+	return func(yield func(Pool, error) bool) {
+		list, err := runs.Runs()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		list = slices.DeleteFunc(slices.Clone(list), func(r record.Run) bool {
+			return r.Study != study || r.Status != record.Complete || !SameMachine(r.Host, here)
+		})
+		slices.SortStableFunc(list, func(a, b record.Run) int { return cmp.Compare(b.Plan.Code, a.Plan.Code) })
+		for len(list) > 0 {
+			n := slices.IndexFunc(list, func(r record.Run) bool { return r.Plan.Code != list[0].Plan.Code })
+			if n < 0 {
+				n = len(list)
+			}
+			pools, err := pooled(runs, list[:n])
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, p := range pools {
+				if !yield(p, nil) {
+					return
+				}
+			}
+			list = list[n:]
+		}
+	}
+}
+
+// pooled pools runs of one study and one code, of which the list has no trials.
+func pooled(runs Runs, list []record.Run) (pools []Pool, err error) {
+	for _, listed := range list {
+		run, err := runs.Run(listed.ID)
+		var pruned *record.NotFound
+		if errors.As(err, &pruned) {
+			continue // since it was listed
+		}
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(pools, func(p Pool) bool { return alike(p[0], run) })
+		if i < 0 {
+			pools = append(pools, Pool{run})
+		} else {
+			pools[i] = append(pools[i], run)
+		}
+	}
+	slices.SortStableFunc(pools, func(a, b Pool) int { return cmp.Compare(b.blocks(), a.blocks()) })
+	return pools, nil
+}
+
 // ledger collects verdicts.
 type ledger struct {
-	runs   Runs
 	judges map[string]Judge
 	here   record.Host
 	found  map[string]Judgement
@@ -67,35 +112,9 @@ func (l *ledger) isWhole(study string) bool {
 	})
 }
 
-// add judges runs of one study and one code, of which the list has no trials.
-func (l *ledger) add(list []record.Run) error {
-	var pools []pool
-	for _, listed := range list {
-		run, err := l.runs.Run(listed.ID)
-		var pruned *record.NotFound
-		if errors.As(err, &pruned) {
-			continue // since it was listed
-		}
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(pools, func(p pool) bool { return alike(p[0], run) })
-		if i < 0 {
-			pools = append(pools, pool{run})
-		} else {
-			pools[i] = append(pools[i], run)
-		}
-	}
-	slices.SortStableFunc(pools, func(a, b pool) int { return cmp.Compare(b.blocks(), a.blocks()) })
-	for _, p := range pools {
-		l.judge(p)
-	}
-	return nil
-}
-
 // judge enters the verdicts of a pool on claims that have none yet.
-func (l *ledger) judge(p pool) {
-	run := p.run()
+func (l *ledger) judge(p Pool) {
+	run := p.Run()
 	judgements, err := Settle(run, l.judges[run.Study](run))
 	if err != nil {
 		l.notes = append(l.notes, err.Error())
@@ -114,17 +133,18 @@ func (l *ledger) judge(p pool) {
 			continue
 		}
 		if len(p) > 1 {
-			j.Rests += fmt.Sprintf("; %d runs pooled: %s", len(p), strings.Join(p.ids(), ", "))
+			j.Rests += fmt.Sprintf("; %d runs pooled: %s", len(p), strings.Join(p.IDs(), ", "))
 		}
 		j.Since = changes(run.Host, l.here)
 		l.found[c.ID] = j
 	}
 }
 
-// pool is runs of one design on one unchanged host, the newest first.
-type pool []record.Run
+// Pool is runs of one design on one unchanged host, the newest first.
+type Pool []record.Run
 
-func (p pool) ids() (all []string) {
+// IDs are those of its runs.
+func (p Pool) IDs() (all []string) {
 	for _, r := range p {
 		all = append(all, r.ID)
 	}
@@ -132,7 +152,7 @@ func (p pool) ids() (all []string) {
 }
 
 // blocks are those in which something was measured, or the rounds.
-func (p pool) blocks() (n int) {
+func (p Pool) blocks() (n int) {
 	for _, r := range p {
 		seen := map[int]bool{}
 		for _, t := range r.Trials {
@@ -145,8 +165,8 @@ func (p pool) blocks() (n int) {
 	return n
 }
 
-// run is the newest with the trials of all. The blocks of each come after those of older ones.
-func (p pool) run() record.Run {
+// Run is the newest with the trials of all. The blocks of each come after those of older ones.
+func (p Pool) Run() record.Run {
 	whole := p[0]
 	if len(p) == 1 {
 		return whole
