@@ -14,7 +14,7 @@ var commandGroups = []struct {
 	commands  []string
 }{
 	{"start", "Start here:", []string{"doctor", "weigh", "workloads"}},
-	{"running", "Look at containers that run:", []string{"diagnose", "causes", "pages", "faults", "place", "predict"}},
+	{"running", "Look at containers that run:", []string{"diagnose", "causes", "pages", "faults", "place", "predict", "advise"}},
 	{"studies", "Repeat published studies:", []string{"startup", "platforms", "density", "latency", "io", "gpu", "reproduce", "claims"}},
 	{"results", "Results:", []string{"show", "runs", "compare", "export", "import", "resume"}},
 	{"upkeep", "Upkeep:", []string{"agent", "clean", "completion", "help"}},

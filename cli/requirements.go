@@ -34,7 +34,7 @@ var requirements = []requirement{
 	{commands: "gpu", linux: "5.8", groups: true, root: true, besides: "a device of NVIDIA's and its driver; nvcc to build the programs"},
 	{commands: "agent", linux: "5.8", groups: true, root: true},
 	{commands: "annexd", linux: "6.2", btf: true, groups: true, root: true, swap: true, besides: "the memory controller", without: "from 5.10: memory leaves, and nothing is fetched ahead"},
-	{commands: "show, runs, compare, export, import, claims, workloads, doctor"},
+	{commands: "advise, show, runs, compare, export, import, claims, workloads, doctor"},
 }
 
 // lacks says what a host lacks of a requirement, in short words.

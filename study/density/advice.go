@@ -89,6 +89,7 @@ type setting struct {
 	factor, rule string
 	set          func(level string) string
 	unless       string
+	setting      func(level string) advise.Setting // nil where those who run containers have none
 }
 
 var settings = []setting{
@@ -102,12 +103,17 @@ var settings = []setting{
 			return "reclaim pages of the idle neighbours before memory runs out"
 		}
 		return "protect the critical service by " + level
-	}, ""},
-	{FactorSwap, "swap-device", func(level string) string { return "swap to " + level }, ""},
+	}, "", func(level string) advise.Setting {
+		if platform.Protection(level) == platform.ProtectSwappiness {
+			return advise.NoSwapping
+		}
+		return advise.Setting{}
+	}},
+	{FactorSwap, "swap-device", func(level string) string { return "swap to " + level }, "", nil},
 	{FactorExtend, "extend", func(string) string {
 		return "run annexd, with the service as critical and its idle neighbours as elastic (docs/annex/overview.md)"
-	}, "swap cannot hold the evicted pages, or its device must not be written that much"},
-	{FactorCluster, "page-cluster", func(level string) string { return "set vm.page-cluster to " + level }, "swap is on a disk, which reads best in order"},
+	}, "swap cannot hold the evicted pages, or its device must not be written that much", nil},
+	{FactorCluster, "page-cluster", func(level string) string { return "set vm.page-cluster to " + level }, "swap is on a disk, which reads best in order", nil},
 }
 
 // policy: what differs from the base in one knob, and lowers the critical p99 at the
@@ -127,6 +133,9 @@ func (r reading) policy(base, other arm, of setting) (advise.Advice, bool) {
 		Rule: of.rule, Source: "tare", Set: of.set(other.factor(of.factor)), Unless: of.unless,
 		For:      "latency-critical services beside neighbours that may wait",
 		Evidence: []advise.Evidence{r.evidence("p99 "+at, "times", tail, base, other)},
+	}
+	if of.setting != nil {
+		a.Setting = of.setting(other.factor(of.factor))
 	}
 	for _, q := range []struct {
 		q    float64

@@ -17,7 +17,7 @@ import (
 // Study is what the command and the page need of it. With attachments a page says why sweeps
 // ended and what the kernel did not report. A banner names attachments that cannot be read.
 var Study = kit.Alone(kit.Member{
-	Judge: Judge, Page: page, SoFar: soFar, NextOf: next,
+	Judge: Judge, Advice: Advice, Page: page, SoFar: soFar, NextOf: next,
 	Note: "S3 (published study of density) had 256 GiB, neighbours of 34 GiB each, and a disk of its own for swap. " +
 		"Here all is smaller in proportion. Verdicts compare memory demand over memory granted, not numbers of neighbours.",
 })

@@ -12,6 +12,9 @@ import (
 // worthIt is the least ratio that advice must rest on.
 const worthIt = 1.05
 
+// Advice is what a run recommends.
+func Advice(run record.Run) []advise.Advice { return readRun(run).advice() }
+
 // advice is what a run recommends for building and running CUDA programs, with its evidence.
 func (r reading) advice() []advise.Advice {
 	if r.emulated() {

@@ -17,7 +17,7 @@ import (
 // Study is what the command and the page need of it. With attachments a page names the device
 // as the programs saw it.
 var Study = kit.Alone(kit.Member{
-	Title: "tare gpu", Judge: Judge, Page: page, SoFar: soFar, NextOf: next,
+	Title: "tare gpu", Judge: Judge, Advice: Advice, Page: page, SoFar: soFar, NextOf: next,
 	Note: "S1 (published study of container start-up and sharing) used a GTX 1050, CUDA 8, Docker 18.06, and programs of Rodinia and Parboil. " +
 		"Our programs are of the same kinds. Shares and ratios are judged, not times.",
 })

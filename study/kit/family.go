@@ -149,6 +149,14 @@ func (f Family) Interim(run record.Run) report.Sheet {
 	return s
 }
 
+// Advice is what a run recommends.
+func (f Family) Advice(run record.Run) []advise.Advice {
+	if advice := f.of(run).Advice; advice != nil {
+		return advice(run)
+	}
+	return nil
+}
+
 // Found is what the member that a run is of reads in it: a sentence and tables, without
 // advice. Empty where the run is of none.
 func (f Family) Found(run record.Run) (answer string, parts []report.Part) {

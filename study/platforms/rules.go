@@ -25,6 +25,7 @@ const (
 type practice struct {
 	rule     string // a name that stays
 	set      string // what S2 says to do
+	setting  advise.Setting
 	instead  string // what to do where the evidence is against it
 	whom     string
 	stand    stand
@@ -70,6 +71,7 @@ func (r reading) noSmallVanilla() practice {
 	p := practice{
 		rule: "no-small-vanilla-containers", whom: "containers of one or two CPUs",
 		set:     "pin it (--cpuset-cpus) instead of giving it a quota (--cpus)",
+		setting: advise.OwnCPUs,
 		instead: "give it a quota (--cpus): pinning gains nothing",
 	}
 	holds, wrong, asked := 0, 0, 0
@@ -108,6 +110,7 @@ func (r reading) pinComputing() practice {
 	p := practice{
 		rule: "pinned-containers-for-computing", whom: "programs that compute",
 		set:     "run it in a pinned container (--cpuset-cpus)",
+		setting: advise.OwnCPUs,
 		instead: "choose any platform: the pinned container is not the cheapest",
 	}
 	holds, wrong, asked := 0, 0, 0
@@ -272,12 +275,12 @@ func (r reading) judgeRules() (claim.Judgement, bool) {
 func Advice(run record.Run) []advise.Advice {
 	var all []advise.Advice
 	for _, p := range read(run).practices() {
-		a := advise.Advice{Rule: p.rule, Source: "S2", Set: p.set, For: p.whom, Evidence: p.evidence}
+		a := advise.Advice{Rule: p.rule, Source: "S2", Set: p.set, For: p.whom, Setting: p.setting, Evidence: p.evidence}
 		switch p.stand {
 		case notShown:
 			continue
 		case against:
-			a.Rule, a.Set, a.Source = "not-"+p.rule, p.instead, "against S2"
+			a.Rule, a.Set, a.Against, a.Setting = "not-"+p.rule, p.instead, p.set, advise.Setting{}
 		}
 		if a.Holds() {
 			all = append(all, a)

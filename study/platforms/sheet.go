@@ -13,7 +13,7 @@ import (
 
 // Study is what the command and the page need of it.
 var Study = kit.Alone(kit.Member{
-	Judge: Judge, Page: page, SoFar: soFar, NextOf: next,
+	Judge: Judge, Advice: Advice, Page: page, SoFar: soFar, NextOf: next,
 	Note: "S2 (published comparison of platforms) had 112 CPUs and KVM. It gave bare metal its size by booting with fewer CPUs; " +
 		"here bare metal is confined to them. Verdicts rest on ratios, not on times.",
 })

@@ -57,8 +57,9 @@ func (r reading) outsideTheLayer() (advise.Advice, bool) {
 			if e.Figure.Known() && e.Figure.Interval.Low > worthIt {
 				return advise.Advice{
 					Rule: "checkpoints-outside-the-layer", Source: "tare",
-					Set: "put checkpoints into a volume or a mounted directory (--volume), not into the container's layer",
-					For: "programs that write and read large files", Evidence: []advise.Evidence{e},
+					Set:     "put checkpoints into a volume or a mounted directory (--volume), not into the container's layer",
+					Setting: advise.DataVolume,
+					For:     "programs that write and read large files", Evidence: []advise.Evidence{e},
 				}, true
 			}
 		}

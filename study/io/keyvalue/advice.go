@@ -74,6 +74,7 @@ func (r reading) hostNetwork() (advise.Advice, bool) {
 	return advise.Advice{
 		Rule: "host-network", Source: "tare", Set: "give it the host's network (--network host)",
 		For: "services that answer many small requests", Unless: "its ports must be separate from the host's or another container's",
+		Setting: advise.HostNetwork,
 		Evidence: []advise.Evidence{
 			kit.Evidence(r.Run, "requests per second on the host's network against the bridge, "+c.name(), "times", ratio, bridged, host),
 			kit.Evidence(r.Run, "time that the bridge adds to a request", "us", more, bridged, host),
@@ -150,7 +151,7 @@ func (r reading) fileInVolume() (advise.Advice, bool) {
 				continue
 			}
 			return advise.Advice{
-				Rule: "file-in-volume", Source: "tare", Set: "put the append-only file into a volume (--volume)",
+				Rule: "file-in-volume", Source: "tare", Set: "put the append-only file into a volume (--volume)", Setting: advise.DataVolume,
 				For: "databases that sync their writes to the disk",
 				Evidence: []advise.Evidence{kit.Evidence(r.Run,
 					"requests per second with the file in a volume against the layer, appendonly="+c.appendOnly, "times", ratio, p, volume)},

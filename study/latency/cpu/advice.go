@@ -46,6 +46,7 @@ func (r reading) sharesNotQuota() []advise.Advice {
 		a := advise.Advice{
 			Rule: "shares-not-quota", Source: "S4", Set: "set CPU shares (--cpu-shares) and no quota (--cpus)",
 			For: "interactive services", Unless: "the container must not use idle CPU time beyond its share",
+			Setting: advise.CPUShares,
 		}
 		e := r.evidence("p99 under a quota of "+worst.Label+" against no quota", g.base, worst)
 		e.Figure, e.Unit = tail, "times"
@@ -75,6 +76,7 @@ func (r reading) quotaAboveDemand() []advise.Advice {
 			return []advise.Advice{{
 				Rule: "quota-above-demand", Source: "S4", For: "this service at this load",
 				Set:      fmt.Sprintf("if you need a quota, set at least %s (`tare predict quota --p99 ...` finds the quota for another load)", c.Label),
+				Setting:  quotaSetting(c),
 				Evidence: []advise.Evidence{e, d},
 			}}
 		}
@@ -107,6 +109,7 @@ func (r reading) shortPeriods() []advise.Advice {
 				return []advise.Advice{{
 					Rule: "short-periods", Source: "S4, further work", For: "interactive services under a quota",
 					Set:      "shorten the quota's period (--cpu-period, and --cpu-quota for the same share)",
+					Setting:  quotaSetting(short),
 					Evidence: []advise.Evidence{e},
 				}}
 			}
@@ -133,6 +136,7 @@ func (r reading) ownCore() []advise.Advice {
 		a := []advise.Advice{{
 			Rule: "own-core", Source: "S4, further work", For: "services that share a core with CPU-bound work",
 			Set:      "give the service CPUs of its own (--cpuset-cpus; `tare place` proposes them)",
+			Setting:  advise.OwnCPUs,
 			Evidence: []advise.Evidence{e},
 		}}
 		if rt, ok := g.with(byRealTime, besideMatrix, 0); ok {
@@ -150,6 +154,10 @@ func (r reading) ownCore() []advise.Advice {
 		return a
 	}
 	return nil
+}
+
+func quotaSetting(c record.Condition) advise.Setting {
+	return advise.CPUQuota(quotaOf(c).Microseconds(), periodOf(c).Microseconds())
 }
 
 // saveUp is for quotas under which a burst made the tail shorter.

@@ -38,7 +38,8 @@ func (r reading) keepOpen() (advise.Advice, bool) {
 	}
 	return advise.Advice{
 		Rule: "keep-files-open", Source: "S4", Set: "keep files open, or put them in a mounted directory (--volume)",
-		For: "programs that open files of the image often",
+		Setting: advise.DataVolume,
+		For:     "programs that open files of the image often",
 		Evidence: []advise.Evidence{
 			kit.Evidence(r.Run, "opening in the layer, against a mounted directory", "times", ratio, bind, layer),
 			kit.Evidence(r.Run, "one opening in the layer", "us", scaled(r.Value(layer, open), perMicro), layer),
@@ -60,7 +61,8 @@ func (r reading) addNotModify() (advise.Advice, bool) {
 	}
 	return advise.Advice{
 		Rule: "add-not-modify", Source: "S4", Set: "add files rather than modify those of the image; put modified files in a volume",
-		For: "programs that write to large files of their image",
+		Setting: advise.DataVolume,
+		For:     "programs that write to large files of their image",
 		Evidence: []advise.Evidence{
 			kit.Evidence(r.Run, "first opening of "+bytesText(largest)+" for writing", "ms", scaled(r.Value(layer, first), perMilli), layer),
 			kit.Evidence(r.Run, "first opening, against the second", "times", ratio, layer),
@@ -120,7 +122,8 @@ func (r reading) writeElsewhere() (advise.Advice, bool) {
 	}
 	return advise.Advice{
 		Rule: "batch-writes", Source: "tare", Set: "write more at a time, or to a volume",
-		For: "programs that write little at a time to files in the layer",
+		Setting: advise.DataVolume,
+		For:     "programs that write little at a time to files in the layer",
 		Evidence: []advise.Evidence{
 			kit.Evidence(r.Run, "write of "+bytesText(sizes[0])+" in the layer, against a mounted directory", "times", ratio, bind, layer),
 		},

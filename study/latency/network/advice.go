@@ -73,7 +73,7 @@ func hostNetwork(all []trip) (advise.Advice, bool) {
 			return advise.Advice{
 				Rule: "host-network", Source: "S4", Set: "use the host's network (--network host)",
 				For:    "services where microseconds of latency matter",
-				Unless: "its ports or its network must be isolated from the host's",
+				Unless: "its ports or its network must be isolated from the host's", Setting: advise.HostNetwork,
 				Evidence: []advise.Evidence{
 					t.evidence("median of "+sizeText(small.bytes)+" through a published port, against the host's network ("+t.name()+")", ratio, "times"),
 				},
