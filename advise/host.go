@@ -7,6 +7,7 @@ import (
 
 	"tare/record"
 	"tare/report"
+	"tare/terminal"
 )
 
 // Source is a run, or runs that are pooled, with what it recommends.
@@ -95,7 +96,9 @@ func Sheet(about string, all []Advice) report.Sheet {
 		})
 	}
 	s.Parts = append(s.Parts, report.Filled(contradicted)...)
-	s.Facts = []string{"runs: " + strings.Join(runsOf(all), ", ")}
+	if ids := runsOf(all); len(ids) > 0 {
+		s.Facts = []string{"runs: " + strings.Join(ids, ", ")}
+	}
 	return s
 }
 
@@ -124,11 +127,15 @@ func Apply(form string, all []Advice) (string, error) {
 		if text == "" || !a.Holds() {
 			continue
 		}
-		fmt.Fprintf(&b, "# %s: %s\n", a.Rule, a.Set)
+		comments := []string{a.Rule + ": " + a.Set}
 		if a.Unless != "" {
-			fmt.Fprintf(&b, "# Not where %s.\n", a.Unless)
+			comments = append(comments, "Not where "+a.Unless+".")
 		}
-		fmt.Fprintf(&b, "# %s (%s)\n%s\n\n", a.since(), strings.Join(runsOf([]Advice{a}), ", "), text)
+		comments = append(comments, fmt.Sprintf("%s (%s)", a.since(), strings.Join(runsOf([]Advice{a}), ", ")))
+		for _, c := range comments {
+			fmt.Fprintf(&b, "# %s\n", terminal.Line(c)) // a label of a run could end the comment
+		}
+		fmt.Fprintf(&b, "%s\n\n", text)
 	}
 	return b.String(), nil
 }

@@ -74,6 +74,10 @@ func TestApply(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("%v\n%q, want\n%q", err, got, want)
 	}
+	all[0].Evidence[0].Says = "p99\nprivileged: true"
+	if got, err := advise.Apply("compose", all); err != nil || strings.Contains(got, "\nprivileged") {
+		t.Errorf("a label adds a line: %v\n%s", err, got)
+	}
 	if got, err := advise.Apply("systemd", all); err != nil || got != "" {
 		t.Errorf("systemd has no network: %q, %v", got, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -70,7 +71,7 @@ func (a *app) presentAdvice(about string, all []advise.Advice, form, jsonPath st
 			text = "# No recommendation has a setting of this form.\n"
 		}
 		if err == nil {
-			terminal.Fprintf(a.out, "%s", text)
+			_, err = io.WriteString(terminal.Document(a.out), text)
 		}
 		return err
 	}
