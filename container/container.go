@@ -1,8 +1,8 @@
 // Package container finds the containers that run on this host, whoever started
 // them, and describes each as something that a probe can watch.
 //
-// It asks the engines that answer (Docker's and podman's API, containerd, the
-// names that Kubernetes leaves in containerd's labels), and finds in the cgroup
+// It asks the engines that answer (Docker's and podman's API, containerd and CRI-O, the
+// names that Kubernetes leaves in their labels), and finds in the cgroup
 // trees what no engine owns. It changes nothing and starts nothing.
 package container
 
@@ -11,13 +11,14 @@ import "time"
 // Engine is whose a container is.
 type Engine string
 
-// The engines. Cgroup is a control group with processes that no engine that
+// The engines. CRIO is named in notes alone: what it runs is Kubernetes'. Cgroup is a control group with processes that no engine that
 // answers owns; Process is a process named by its id.
 const (
 	Docker     Engine = "docker"
 	Podman     Engine = "podman"
 	Containerd Engine = "containerd"
 	Kubernetes Engine = "kubernetes"
+	CRIO       Engine = "crio"
 	Cgroup     Engine = "cgroup"
 	Process    Engine = "process"
 )

@@ -116,7 +116,7 @@ func (h host) finder(docker ...string) *Finder {
 	if docker == nil {
 		docker = []string{}
 	}
-	return Open(Options{Docker: docker, Containerd: []string{}, Proc: h.proc, Layout: &h.layout})
+	return Open(Options{Docker: docker, Containerd: []string{}, CRIO: []string{}, Proc: h.proc, Layout: &h.layout})
 }
 
 // answer is what a fake engine says of one container.

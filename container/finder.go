@@ -34,8 +34,8 @@ type Options struct {
 	// Docker are sockets that speak Docker's API, podman's among them; nil
 	// are the usual ones, an empty list none.
 	Docker []string
-	// Containerd are containerd's sockets, likewise.
-	Containerd []string
+	// Containerd are containerd's sockets, likewise, and CRIO are CRI-O's.
+	Containerd, CRIO []string
 	// Patience bounds all that one socket is asked; 0 is 2 s. All are asked at once.
 	Patience time.Duration
 	// Proc is where processes are described; empty is this host's.
@@ -46,17 +46,17 @@ type Options struct {
 
 // Finder finds running containers. It may be used by several goroutines.
 type Finder struct {
-	docker, containerd []string
-	patience           time.Duration
-	proc               procfs.FS
-	layout             *cgroup.Layout
-	users, subuid      string // where users' sockets are, and their subordinate ids
+	docker, containerd, crio []string
+	patience                 time.Duration
+	proc                     procfs.FS
+	layout                   *cgroup.Layout
+	users, subuid            string // where users' sockets are, and their subordinate ids
 }
 
 // Open makes a finder. It asks nobody yet, and holds nothing that needs closing.
 func Open(o Options) *Finder {
 	f := &Finder{
-		docker: o.Docker, containerd: o.Containerd, layout: o.Layout,
+		docker: o.Docker, containerd: o.Containerd, crio: o.CRIO, layout: o.Layout,
 		patience: cmp.Or(o.Patience, defaultPatience), proc: cmp.Or(o.Proc, procfs.Host),
 		users: userSockets, subuid: subordinates,
 	}
@@ -65,6 +65,9 @@ func Open(o Options) *Finder {
 	}
 	if f.containerd == nil {
 		f.containerd = usual("CONTAINERD_ADDRESS", containerdSockets, o.Host)
+	}
+	if f.crio == nil {
+		f.crio = usual("", crioSockets, o.Host)
 	}
 	if o.Host {
 		f.docker, f.containerd = f.hosts(f.docker), f.hosts(f.containerd)
@@ -83,6 +86,7 @@ var (
 		"/run/k3s/containerd/containerd.sock", "/run/k0s/containerd.sock",
 		"/var/snap/microk8s/common/run/containerd.sock",
 	}
+	crioSockets = []string{"/var/run/crio/crio.sock"}
 )
 
 // usual are the sockets that exist, the one that the environment names before all others. For
@@ -135,6 +139,13 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 		return nil, nil, fmt.Errorf("ask the engines what they run: %w", context.Cause(ctx))
 	}
 	groups := f.search(layout)
+	for _, socket := range f.crio {
+		found, note := f.askCRIO(ctx, socket, groups)
+		answers = append(answers, found...)
+		if note != nil {
+			notes = append(notes, *note)
+		}
+	}
 	var all []Container
 	known := map[string]bool{} // ids, and groups' paths
 	firsts, pids := map[int]bool{}, map[int]bool{}

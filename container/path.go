@@ -78,7 +78,7 @@ var scopes = []struct {
 	{"libpod-payload-", Podman},
 	{"cri-containerd-", Containerd},
 	{"nerdctl-", Containerd},
-	{"crio-", Kubernetes},
+	{crioGroup, Kubernetes},
 }
 
 // recognise finds a container's group by its name and that of the one above.
