@@ -93,7 +93,7 @@ func (s *screen) pointTable(p plot, places []float64) (past bool) {
 			}
 			row = append(row, cell)
 		}
-		t.Rows = append(t.Rows, append(row, Cell{Text: sparkline(heights)}))
+		t.Rows = append(t.Rows, append(row, Cell{Text: Sparkline(heights)}))
 	}
 	s.rowTable(t)
 	return past
@@ -145,7 +145,7 @@ func (s *screen) lineTable(p plot) (past bool) {
 			for len(t.Rows[i]) < len(t.Columns)-1 {
 				t.Rows[i] = append(t.Rows[i], Cell{})
 			}
-			t.Rows[i] = append(t.Rows[i], Cell{Text: sparkline(line.heights(axis{from.x, to.x}, cells))})
+			t.Rows[i] = append(t.Rows[i], Cell{Text: Sparkline(line.heights(axis{from.x, to.x}, cells))})
 		}
 	}
 	s.rowTable(t)
@@ -183,9 +183,9 @@ func (s placed) heights(a axis, n int) []float64 {
 	return heights
 }
 
-// sparkline draws heights from 0 to 100, a letter each; where there is none, a
+// Sparkline draws heights from 0 to 100, a letter each; where there is none, a
 // dot.
-func sparkline(heights []float64) string {
+func Sparkline(heights []float64) string {
 	var b strings.Builder
 	for _, h := range heights {
 		if math.IsNaN(h) {

@@ -153,7 +153,7 @@ func TestTonesShowWithoutColour(t *testing.T) {
 func TestSparkline(t *testing.T) {
 	line := newPlot(Chart{Series: []Series{{Points: []Point{{X: 0, Y: 0}, {X: 1, Y: 50}, {X: 2, Y: 100}}}}})
 	from, to := line.extent()
-	if got := sparkline(line.series[0].heights(axis{from.x, to.x}, 6)); got != "▁··▄·█" {
+	if got := Sparkline(line.series[0].heights(axis{from.x, to.x}, 6)); got != "▁··▄·█" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -6,36 +6,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/width"
-
 	"tare/terminal"
 )
 
 // clean is text that we did not write, on one line, as screens and pages show it.
 func clean(s string) string { return terminal.Line(s) }
 
-// columns counts the terminal columns that s takes.
-func columns(s string) int {
-	n := 0
-	for _, r := range s {
-		n += runeColumns(r)
-	}
-	return n
-}
-
-func runeColumns(r rune) int {
-	if r < 0x300 {
-		return 1
-	}
-	if unicode.In(r, unicode.Mn, unicode.Me) {
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
-}
+func columns(s string) int { return terminal.Columns(s) }
 
 // left and right pad s to n columns.
 func left(s string, n int) string  { return s + strings.Repeat(" ", max(0, n-columns(s))) }
@@ -74,7 +51,7 @@ func wrap(s string, n int) []string {
 func exceeds(s string, n int) bool {
 	used := 0
 	for _, r := range s {
-		if used += runeColumns(r); used > n {
+		if used += terminal.RuneColumns(r); used > n {
 			return true
 		}
 	}
@@ -100,7 +77,7 @@ func words(s string) []string {
 func breakAt(word string, n int) int {
 	used, last, after := 0, 0, 0
 	for i, r := range word {
-		used += runeColumns(r)
+		used += terminal.RuneColumns(r)
 		if used > n && i > 0 {
 			break
 		}

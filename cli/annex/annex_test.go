@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/iotest"
 	"time"
 	"unicode/utf8"
 
@@ -22,6 +21,7 @@ import (
 	"tare/annex/control"
 	"tare/annex/predict"
 	"tare/cli/command"
+	"tare/terminal"
 )
 
 // fake is a daemon that goes through statuses, one each time that it is asked, and stays
@@ -437,7 +437,7 @@ func TestFrame(t *testing.T) {
 	s := sample()
 	for height := 1; height < 40; height++ {
 		for _, width := range []int{10, 40, 80, 132} {
-			rows := strings.Split(strings.TrimSuffix(strings.TrimPrefix(frame(s, width, height).String(), "\x1b[H"), "\r\n\x1b[J"), "\r\n")
+			rows := strings.Split(strings.TrimSuffix(strings.TrimPrefix(terminal.Frame(screenOf(s, width, height), width, height).String(), "\x1b[H"), "\r\n\x1b[J"), "\r\n")
 			if len(rows) > height {
 				t.Fatalf("%d lines on a screen of %d", len(rows), height)
 			}
@@ -451,7 +451,7 @@ func TestFrame(t *testing.T) {
 			}
 		}
 	}
-	if f := frame(s, 80, 24).String(); !strings.Contains(f, "web-1") || !strings.Contains(f, "brake") {
+	if f := terminal.Frame(screenOf(s, 80, 24), 80, 24).String(); !strings.Contains(f, "web-1") || !strings.Contains(f, "brake") {
 		t.Errorf("on 80 by 24 it shows\n%s", f)
 	}
 }
@@ -494,20 +494,9 @@ func TestFrameCountsWarnings(t *testing.T) {
 	s := sample()
 	s.Warnings = []string{"one thing", "another thing"}
 	for height := 1; height < 40; height++ {
-		f := frame(s, 60, height).String()
+		f := terminal.Frame(screenOf(s, 60, height), 60, height).String()
 		if !strings.Contains(f, "2 warnings") && !strings.Contains(f, "one thing") {
 			t.Errorf("on %d lines it says nothing of warnings:\n%s", height, f)
-		}
-	}
-}
-
-func TestKeys(t *testing.T) {
-	for in, unread := range map[string]int{"": 0, "abc": 0, "q": 0, "xyQz": 1, "\x03": 0, "\x1b[A\x04zz": 2} {
-		r := strings.NewReader(in)
-		gone := false
-		keys(iotest.OneByteReader(r), func() { gone = true })
-		if !gone || r.Len() != unread {
-			t.Errorf("%q: left %t with %d keys unread, want %d", in, gone, r.Len(), unread)
 		}
 	}
 }
@@ -519,7 +508,6 @@ func TestText(t *testing.T) {
 		{sizeText(0), "0 B"}, {sizeText(1536 << 20), "1.50 GiB"}, {sizeText(131 << 20), "131 MiB"},
 		{shareText(nil), "-"}, {shareText(share(0)), "0%"}, {shareText(share(0.0001)), "<0.1%"}, {shareText(share(0.0021)), "0.2%"}, {shareText(share(1)), "100%"},
 		{spanText(0), "0ms"}, {spanText(85 * time.Millisecond), "85ms"}, {spanText(119 * time.Second), "1m"}, {spanText(-3 * time.Hour), "-3h"}, {spanText(50 * time.Hour), "2d"},
-		{fit("abcdef", 4, false), "abc~"}, {fit("ab", 4, true), "  ab"}, {fit("ab", 4, false), "ab  "}, {fit("ab", 1, false), "a"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

@@ -160,7 +160,7 @@ func await(
 	errOut io.Writer,
 	until ...control.State,
 ) (last control.Drain, state control.State, err error) {
-	width, _, live := sizeOf(errOut)
+	width, _, live := terminal.Size(errOut)
 	drawn := false
 	defer func() {
 		if drawn {

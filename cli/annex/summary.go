@@ -22,7 +22,7 @@ func summary(s control.Status) []string {
 		),
 	}
 	add := func(head, format string, args ...any) {
-		lines = append(lines, fit(head, 9, false)+" "+fmt.Sprintf(format, args...))
+		lines = append(lines, terminal.Fit(head, 9, false)+" "+fmt.Sprintf(format, args...))
 	}
 	m := s.Memory
 	add("memory", "%s: %s free of %s, headroom %s", terminal.Line(m.Defended), sizeText(m.FreeBytes), sizeText(m.LimitBytes), sizeText(m.HeadroomBytes))

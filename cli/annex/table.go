@@ -61,22 +61,22 @@ func contextTable(contexts []control.Context, width, most int) []string {
 			cmp.Compare(a.Name, b.Name),
 		)
 	})
-	longest := columns("CONTEXT")
+	longest := terminal.Columns("CONTEXT")
 	for _, c := range contexts {
-		longest = max(longest, columns(terminal.Line(c.Name)))
+		longest = max(longest, terminal.Columns(terminal.Line(c.Name)))
 	}
 	shown, gap, name := layOut(contextColumns, width, longest)
 	line := func(first string, cell func(c column) string) string {
-		cells := []string{fit(cutMiddle(first, name), name, false)}
+		cells := []string{terminal.Fit(terminal.CutMiddle(first, name), name, false)}
 		for _, c := range shown {
-			cells = append(cells, fit(cell(c), c.width, c.right))
+			cells = append(cells, terminal.Fit(cell(c), c.width, c.right))
 		}
 		return strings.TrimRight(strings.Join(cells, strings.Repeat(" ", gap)), " ")
 	}
 	lines := []string{line("CONTEXT", func(c column) string { return c.head })}
 	for i, c := range contexts {
 		if most > 0 && i == most-1 && len(contexts) > most {
-			lines = append(lines, fit("and "+plural(int64(len(contexts)-i), "context")+" more", width, false))
+			lines = append(lines, terminal.Fit("and "+plural(int64(len(contexts)-i), "context")+" more", width, false))
 			break
 		}
 		lines = append(lines, line(terminal.Line(c.Name), func(k column) string { return k.cell(c) }))

@@ -3,9 +3,7 @@ package annex
 import (
 	"math"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 var sizeUnits = []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
@@ -88,35 +86,6 @@ func spanText(d time.Duration) string {
 func seconds(s float64) time.Duration {
 	const most = float64(math.MaxInt64 / int64(time.Second))
 	return time.Duration(min(max(s, -most), most) * float64(time.Second))
-}
-
-// columns is how wide a text is. Names are ASCII, nearly always.
-func columns(s string) int { return utf8.RuneCountInString(s) }
-
-// fit makes a text exactly width columns wide: cut with a mark, or filled.
-func fit(s string, width int, right bool) string {
-	n := columns(s)
-	switch {
-	case n > width && width > 1:
-		return string([]rune(s)[:width-1]) + "~"
-	case n > width:
-		return string([]rune(s)[:width])
-	case right:
-		return strings.Repeat(" ", width-n) + s
-	}
-	return s + strings.Repeat(" ", width-n)
-}
-
-// cutMiddle makes a name no wider than width: paths and numbered names differ at their
-// ends, so most of what stays is of the end.
-func cutMiddle(s string, width int) string {
-	runes := []rune(s)
-	if len(runes) <= width || width < 2 {
-		return s
-	}
-	head := (width - 1) / 3
-	tail := width - 1 - head
-	return string(runes[:head]) + "~" + string(runes[len(runes)-tail:])
 }
 
 // plural is "1 page", "2 pages".

@@ -4,16 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"tare/annex/control"
 	"tare/cli/command"
@@ -75,28 +71,14 @@ func streamed(ctx context.Context, err error) error {
 	return err
 }
 
-// live is top on a terminal: an alternate screen, keys as they are struck, and everything
-// as it was when it is left, however that is.
+// live is top on a terminal.
 func live(ctx context.Context, c *control.Client, every time.Duration, out io.Writer) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, syscall.SIGWINCH)
-	defer signal.Stop(resized)
-	if fd, ok := terminal.Behind(os.Stdin); ok {
-		before, err := term.MakeRaw(fd)
-		if err != nil {
-			return fmt.Errorf("read keys: %w", err)
-		}
-		defer func() { _ = term.Restore(fd, before) }()
-		go keys(os.Stdin, leave)
-	}
-	terminal.EnterScreen.Print(out)
-	defer terminal.LeaveScreen.Print(out)
-
 	statuses := make(chan control.Status)
 	ended := make(chan error, 1)
 	go func() {
+		defer close(statuses)
 		ended <- c.Top(ctx, every, func(s control.Status) error {
 			select {
 			case statuses <- s:
@@ -106,57 +88,21 @@ func live(ctx context.Context, c *control.Client, every time.Duration, out io.Wr
 			}
 		})
 	}()
-	var last *control.Status
-	for {
-		select {
-		case s := <-statuses:
-			last = &s
-		case <-resized:
-		case err := <-ended:
-			return streamed(ctx, err)
-		case <-ctx.Done():
-			return nil
-		}
-		if last != nil {
-			width, height, _ := sizeOf(out)
-			_ = frame(*last, width, height).Print(out)
-		}
+	if err := terminal.Show(ctx, leave, out, statuses, screenOf); err != nil {
+		return err
 	}
+	return streamed(ctx, <-ended)
 }
 
-// frame draws a status over what was there, so that nothing flickers, and no line wraps.
-func frame(s control.Status, width, height int) *terminal.Text {
+// screenOf is a status as a screen.
+func screenOf(s control.Status, width, height int) []terminal.Row {
 	lines := summary(s)
 	// The table gets two lines in three at least.
 	if most := max(1, height/3); len(lines) > most {
 		lines = shorten(lines, len(s.Warnings), most)
 	}
 	lines = append(lines, "")
-	lines = append(lines, contextTable(s.Contexts, width, max(2, height-len(lines)-1))...)
-	if len(lines) > height {
-		lines = lines[:height]
-	}
-	screen := &terminal.Text{}
-	screen.Control(terminal.Home)
-	for i, line := range lines {
-		if i > 0 {
-			screen.Control(terminal.NextLine)
-		}
-		if columns(line) > width {
-			line = fit(line, width, false)
-		}
-		screen.Words(terminal.Plain, line)
-		// In the last column a terminal stands before its wrap: clearing there would take
-		// the character itself.
-		if columns(line) < width {
-			screen.Control(terminal.ClearRight)
-		}
-	}
-	if len(lines) < height {
-		screen.Control(terminal.NextLine)
-		screen.Control(terminal.ClearBelow)
-	}
-	return screen
+	return terminal.Rows(append(lines, contextTable(s.Contexts, width, max(2, height-len(lines)-1))...))
 }
 
 // shorten is the first of a summary's lines. Warnings, which end it, are counted where they
@@ -172,22 +118,4 @@ func shorten(lines []string, warnings, most int) []string {
 	}
 	kept[most-1] = hidden + ": annex status tells"
 	return kept
-}
-
-// keys leaves when told to: q, Q, Ctrl-C, Ctrl-D, or that there are no more keys.
-func keys(in io.Reader, leave func()) {
-	defer leave()
-	var key [16]byte
-	for {
-		n, err := in.Read(key[:])
-		for _, k := range key[:n] {
-			switch k {
-			case 'q', 'Q', 3, 4:
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
 }

@@ -30,10 +30,10 @@ type waiting struct {
 // wait begins to tell on the terminal behind a writer, if there is one. end takes the line
 // away, and may be called again.
 func wait(errOut io.Writer) (w *waiting, end func()) {
-	if _, _, live := sizeOf(errOut); !live {
+	if _, _, live := terminal.Size(errOut); !live {
 		return &waiting{}, func() {}
 	}
-	return waitOn(errOut, func() int { width, _, _ := sizeOf(errOut); return width })
+	return waitOn(errOut, func() int { width, _, _ := terminal.Size(errOut); return width })
 }
 
 // waitOn is wait on what is a terminal.
