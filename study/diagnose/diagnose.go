@@ -78,6 +78,8 @@ type Cost struct {
 	// Each is the time lost by each of Events operations a second; both 0 where unknown.
 	Each   time.Duration `json:"each_ns,omitempty"`
 	Events float64       `json:"events_per_second,omitempty"`
+	// PerRequest is the time lost for each request; 0 where requests were not counted.
+	PerRequest time.Duration `json:"per_request_ns,omitempty"`
 }
 
 // Remedy is a setting, and the command that makes it.

@@ -31,6 +31,9 @@ func (f Finding) sentence() string {
 	if f.Cost.Each > 0 {
 		text += fmt.Sprintf(", %s each time", short(f.Cost.Each))
 	}
+	if f.Cost.PerRequest > 0 {
+		text += fmt.Sprintf(", %s for each request", short(f.Cost.PerRequest))
+	}
 	return text + "."
 }
 
@@ -54,10 +57,10 @@ func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
 	if r.Lost > 0 {
 		s.Banners = append(s.Banners, fmt.Sprintf("lost: %d scheduler events found no room: waits are too low by as many", r.Lost))
 	}
-	if len(r.Findings) == 0 {
-		return s
-	}
 	s.Parts = append(s.Parts, report.Filled(r.table(), r.settings())...)
+	if r.Requests != nil {
+		s.Parts = append(s.Parts, r.Requests.part())
+	}
 	for _, f := range r.Findings {
 		var part report.Part = f.evidence()
 		if !isWhole {
@@ -91,15 +94,23 @@ func (r *Result) table() report.Table {
 			{Head: "cost, s/s", Number: true}, {Head: "each, ms", Number: true}, {Head: "confidence", Optional: true},
 		},
 	}
+	if r.Requests != nil {
+		t.Columns = append(t.Columns, report.Column{Head: "per request, ms", Number: true})
+		t.Note += " Per request: the cost, divided by the requests a second that the service counted."
+	}
 	for _, f := range r.Findings {
 		each := report.Absent()
 		if f.Cost.Each > 0 {
-			each = report.Measured(float64(f.Cost.Each) / float64(time.Millisecond))
+			each = milliseconds(f.Cost.Each)
 		}
-		t.Rows = append(t.Rows, []report.Cell{
+		row := []report.Cell{
 			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]},
 			report.Measured(f.Cost.Rate), each, {Text: string(f.Based)},
-		})
+		}
+		if r.Requests != nil {
+			row = append(row, milliseconds(f.Cost.PerRequest))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
@@ -141,6 +152,7 @@ type Document struct {
 	Answer     string        `json:"answer"`
 	Containers []string      `json:"containers"`
 	Findings   []Finding     `json:"findings"`
+	Requests   *Requests     `json:"requests,omitempty"`
 	Lost       uint64        `json:"lost_events"`
 	Notes      []string      `json:"notes,omitempty"`
 }
@@ -149,7 +161,8 @@ type Document struct {
 func (r *Result) Document(on record.Host) Document {
 	d := Document{
 		Schema: Schema, Host: on, Began: r.Began.UTC(), Span: r.Span, Answer: r.Answer(),
-		Containers: []string{}, Findings: append([]Finding{}, r.Findings...), Lost: r.Lost, Notes: r.Notes,
+		Containers: []string{}, Findings: append([]Finding{}, r.Findings...),
+		Requests: r.Requests, Lost: r.Lost, Notes: r.Notes,
 	}
 	for _, f := range r.Facts {
 		d.Containers = append(d.Containers, f.Container.Name)

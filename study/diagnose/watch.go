@@ -49,6 +49,8 @@ type Result struct {
 	Lost     uint64
 	Weight   bursts.Weight
 	Notes    []string
+	// Requests are those that the service counted itself; nil where it was not asked.
+	Requests *Requests
 }
 
 // Run diagnoses running containers for a time, or until ctx ends, which is no error after
