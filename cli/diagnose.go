@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/container"
 	"tare/kernel/host"
 	"tare/study/diagnose"
 )
@@ -22,6 +24,9 @@ type diagnoseFlags struct {
 	evidence bool
 	out      string
 	json     string
+	latency  string
+	watch    bool
+	metrics  string
 }
 
 func (a *app) diagnose() *cobra.Command {
@@ -38,7 +43,9 @@ are then watched by the scheduler's tracepoints. A cost is the time that work lo
 each second. A container without a finding has no line.`,
 		Example: `  tare diagnose web
   tare diagnose --all --for 30s
-  tare diagnose --all --fail-on high`,
+  tare diagnose --all --fail-on high
+  tare diagnose --all --watch --prometheus 9465
+  tare diagnose web --latency-from http://127.0.0.1:8080/metrics`,
 		ValidArgsFunction: completeContainers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runDiagnose(cmd, f, args) },
 	}
@@ -50,6 +57,9 @@ each second. A container without a finding has no line.`,
 	flags.StringVar(&f.failOn, "fail-on", "", "exit with 4 on a finding of this `LEVEL` or above: high, medium, low")
 	flags.StringVar(&f.out, "out", "", "directory for an HTML report (default: none)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
+	flags.StringVar(&f.latency, "latency-from", "", "give costs per request, by the latencies at this `URL` of the container's metrics")
+	flags.BoolVar(&f.watch, "watch", false, "diagnose again and again; q or Ctrl-C ends it")
+	flags.StringVar(&f.metrics, "prometheus", "", "with --watch, serve the findings at `ADDRESS` (PORT, or HOST:PORT) for Prometheus")
 	must(cmd.MarkFlagDirname("out"))
 	return cmd
 }
@@ -64,6 +74,12 @@ func (f *diagnoseFlags) check(args []string) error {
 		return usageError("--fail-on %s: want high, medium or low", f.failOn)
 	case f.span < diagnose.Shortest || f.span > diagnose.Longest:
 		return usageError("--for %v: want %v to %v", f.span, diagnose.Shortest, diagnose.Longest)
+	case f.latency != "" && len(separated(args)) != 1:
+		return usageError("--latency-from is of one service: name its container alone")
+	case f.watch && (f.out != "" || f.json != "" || f.failOn != ""):
+		return usageError("--watch shows its findings itself: leave out --out, --json and --fail-on")
+	case f.metrics != "" && !f.watch:
+		return usageError("--prometheus serves what --watch finds: add --watch")
 	}
 	return nil
 }
@@ -83,15 +99,17 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 			return usageError("--out %s: %v", f.out, err)
 		}
 	}
+	if f.watch {
+		return a.watchDiagnose(cmd.Context(), f, args)
+	}
 	all, notes, err := foundRunning(cmd.Context(), f.all, args, nil)
 	if err != nil {
 		return err
 	}
-	result, err := diagnose.Run(cmd.Context(), all, !f.all, f.span)
+	result, err := f.round(cmd.Context(), all, notes)
 	if err != nil {
 		return err
 	}
-	result.Notes = append(notes, result.Notes...)
 	here := hostRecord(host.Read("/"))
 	sheet := result.Sheet(here, f.evidence)
 	sheet.Command = strings.Join(a.args, " ")
@@ -99,6 +117,32 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 		return err
 	}
 	return f.failing(result.Findings)
+}
+
+// round diagnoses containers once, and counts their requests where that is asked for.
+func (f *diagnoseFlags) round(ctx context.Context, all []container.Container, notes []string) (*diagnose.Result, error) {
+	var requests *diagnose.RequestCounter
+	if f.latency != "" {
+		var err error
+		if requests, err = diagnose.CountRequests(ctx, f.latency); err != nil {
+			return nil, err
+		}
+	}
+	result, err := diagnose.Run(ctx, all, !f.all, f.span)
+	if err != nil {
+		return nil, err
+	}
+	if requests != nil {
+		// A watch that was stopped has its requests, too.
+		counted, err := requests.Stop(context.WithoutCancel(ctx))
+		if err != nil {
+			notes = append(notes, err.Error())
+		} else {
+			result.PerRequest(counted)
+		}
+	}
+	result.Notes = append(notes, result.Notes...)
+	return result, nil
 }
 
 // failing is the error of a finding at or above the level that the user set.

@@ -66,6 +66,7 @@ func Show[T any](
 		defer func() { _ = term.Restore(fd, before) }()
 		go keys(os.Stdin, leave)
 	}
+	isColourless := os.Getenv("NO_COLOR") != ""
 	EnterScreen.Print(out)
 	defer LeaveScreen.Print(out)
 	var last T
@@ -82,7 +83,15 @@ func Show[T any](
 		}
 		if seen {
 			width, height, _ := Size(out)
-			_ = Frame(draw(last, width, height), width, height).Print(out)
+			rows := draw(last, width, height)
+			for _, row := range rows {
+				for i := range row {
+					if isColourless {
+						row[i].Style = Plain
+					}
+				}
+			}
+			_ = Frame(rows, width, height).Print(out)
 		}
 	}
 }

@@ -285,10 +285,10 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Metrics are a daemon's, in Prometheus' text format.
-func Metrics(d Daemon) http.Handler {
+// handler answers in Prometheus' text format.
+func handler(c prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newCollector(d))
+	registry.MustRegister(c)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
@@ -324,10 +324,16 @@ const (
 	metricsConnections = 32
 )
 
-// ServeMetrics serves a daemon's metrics at /metrics until ctx ends, which is no error.
+// ServeMetrics serves a daemon's metrics, as ServeCollected does.
 func ServeMetrics(ctx context.Context, l net.Listener, d Daemon) error {
+	return ServeCollected(ctx, l, newCollector(d))
+}
+
+// ServeCollected serves metrics in Prometheus' text format at /metrics until ctx ends, which is
+// no error.
+func ServeCollected(ctx context.Context, l net.Listener, c prometheus.Collector) error {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", Metrics(d))
+	mux.Handle("GET /metrics", handler(c))
 	s := web(mux)
 	s.ReadTimeout, s.WriteTimeout = metricsWithin, metricsWithin
 	var open atomic.Int64

@@ -29,7 +29,7 @@ func (c *counted) Status() Status {
 func TestMetricsReuseAStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &counted{}
-		h := Metrics(d)
+		h := handler(newCollector(d))
 		read := func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil)) }
 		for range 100 {
 			read()
