@@ -118,7 +118,7 @@ func (v View) Rows(width, height int) []terminal.Row {
 			{Style: style, Words: terminal.Fit(terminal.CutMiddle(cells[1], name), name, false) + "  "},
 			{Style: style, Words: terminal.Fit(cells[2], costWidth, true) + "  "},
 			{Style: level, Words: terminal.Fit(cells[3], levelWidth, false)},
-			{Style: style, Words: "  " + terminal.Fit(cells[4], keptRounds, false) + "  " + cells[5]},
+			{Style: style, Words: "  " + terminal.Fit(cells[4], keptRounds, true) + "  " + cells[5]},
 		})
 	}
 	line(terminal.Bold, terminal.Bold, [6]string{"CONTAINER", "FINDING", "COST s/s", "LEVEL", "TREND", "SINCE"})
