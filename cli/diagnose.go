@@ -36,7 +36,7 @@ func (a *app) diagnose() *cobra.Command {
 		Short: "Find what running containers pay for, and what to set instead",
 		Long: `Diagnose finds what running containers lose by the way in which they are contained,
 how much, and which setting ends it. It changes nothing. CONTAINER is a name or an id of
-Docker, containerd, podman or Kubernetes, the path of a control group, or pid:N.
+Docker, containerd, podman, CRI-O or Kubernetes, the path of a control group, or pid:N.
 
 It reads the counters of all containers first. Only those that are busy or throttled
 are then watched by the scheduler's tracepoints. A cost is the time that work loses in
@@ -120,7 +120,11 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 }
 
 // round diagnoses containers once, and counts their requests where that is asked for.
-func (f *diagnoseFlags) round(ctx context.Context, all []container.Container, notes []string) (*diagnose.Result, error) {
+func (f *diagnoseFlags) round(
+	ctx context.Context,
+	all []container.Container,
+	notes []string,
+) (*diagnose.Result, error) {
 	var requests *diagnose.RequestCounter
 	if f.latency != "" {
 		var err error

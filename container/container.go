@@ -11,8 +11,8 @@ import "time"
 // Engine is whose a container is.
 type Engine string
 
-// The engines. CRIO is named in notes alone: what it runs is Kubernetes'. Cgroup is a control group with processes that no engine that
-// answers owns; Process is a process named by its id.
+// The engines. CRIO is named in notes alone: what it runs is Kubernetes'. Cgroup is a control
+// group with processes that no engine that answers owns; Process is a process named by its id.
 const (
 	Docker     Engine = "docker"
 	Podman     Engine = "podman"

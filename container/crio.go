@@ -33,7 +33,7 @@ func (f *Finder) askCRIO(ctx context.Context, socket string, groups []group) ([]
 	if !listens || note != nil {
 		return nil, note
 	}
-	transport := &http.Transport{DialContext: dial(socket, mostReply), MaxConnsPerHost: inspections, DisableCompression: true}
+	transport := &http.Transport{DialContext: dial(socket, mostReply), DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	var mu sync.Mutex
 	var found []reported
@@ -103,6 +103,7 @@ func parseCRIO(body []byte, id string) (Container, error) {
 		name = cmp.Or(is.Name, short(id))
 	}
 	return Container{
-		Engine: Kubernetes, ID: id, Name: name, Image: is.Image, ImageID: is.ImageRef, Labels: is.Labels, PID: is.PID, Told: true,
+		Told: true, Engine: Kubernetes, ID: id, Name: name,
+		Image: is.Image, ImageID: is.ImageRef, Labels: is.Labels, PID: is.PID,
 	}, nil
 }

@@ -126,11 +126,14 @@ func (v View) Rows(width, height int) []terminal.Row {
 		if left := height - len(rows); i > 0 && left <= 1 && len(v.Trends)-i > left {
 			return append(rows, terminal.Row{{Words: "and " + report.Counted(len(v.Trends)-i, "finding") + " more"}})
 		}
-		cost, level, style, levelStyle := report.Measured(t.Cost.Rate).Text, string(t.Level), terminal.Plain, styles[t.Level]
+		style, levelStyle := terminal.Plain, styles[t.Level]
+		cost, level := report.Measured(t.Cost.Rate).Text, string(t.Level)
 		if t.IsGone {
-			cost, level, style, levelStyle = "-", "gone", terminal.Faint, terminal.Faint
+			style, levelStyle, cost, level = terminal.Faint, terminal.Faint, "-", "gone"
 		}
-		line(style, levelStyle, [6]string{terminal.Line(t.Container), terminal.Line(t.name()), cost, level, t.sparkline(), since(t.Since)})
+		line(style, levelStyle, [6]string{
+			terminal.Line(t.Container), terminal.Line(t.name()), cost, level, t.sparkline(), since(t.Since),
+		})
 	}
 	return append(rows, v.settings()...)
 }
