@@ -126,7 +126,9 @@ func (c *RequestCounter) read(ctx context.Context) (map[string]*dto.MetricFamily
 	request.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	defer transport.CloseIdleConnections()
-	answer, err := (&http.Client{Transport: transport}).Do(request)
+	// A service may not send tare, which runs as root, elsewhere.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := (&http.Client{Transport: transport, CheckRedirect: stay}).Do(request)
 	switch {
 	case ctx.Err() == context.DeadlineExceeded:
 		return nil, fmt.Errorf("%s has not answered for %v", c.page, metricsWithin)

@@ -116,10 +116,15 @@ func TestPagesWithoutRequests(t *testing.T) {
 			t.Errorf("%s: %v, want %q", address, err, want)
 		}
 	}
-	missing := httptest.NewServer(http.NotFoundHandler())
-	defer missing.Close()
-	if _, err := CountRequests(t.Context(), missing.URL); err == nil || !strings.Contains(err.Error(), "HTTP status 404") {
-		t.Error(err)
+	for status, handler := range map[string]http.Handler{
+		"404": http.NotFoundHandler(),
+		"302": http.RedirectHandler(service(t, histograms), http.StatusFound),
+	} {
+		s := httptest.NewServer(handler)
+		defer s.Close()
+		if _, err := CountRequests(t.Context(), s.URL); err == nil || !strings.Contains(err.Error(), "HTTP status "+status) {
+			t.Errorf("%s: %v", status, err)
+		}
 	}
 }
 
