@@ -15,6 +15,7 @@ import (
 	"tare/kernel/host"
 	"tare/probe/causes"
 	"tare/study/offcpu"
+	"tare/terminal"
 )
 
 // causesFlags are what the user asked for.
@@ -150,6 +151,6 @@ func (f *causesFlags) watch(ctx context.Context, name string) (*offcpu.Watched, 
 func (a *app) showCauses(f *causesFlags, watched *offcpu.Watched) error {
 	here := hostRecord(host.Read("/"))
 	sheet := watched.Sheet(here)
-	sheet.Command = strings.Join(a.args, " ")
+	sheet.Command = terminal.Shell(a.args...)
 	return a.presentLive("causes", sheet, watched.Document(here), f.out, f.json)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"tare/container"
 	"tare/kernel/host"
 	"tare/study/diagnose"
+	"tare/terminal"
 )
 
 // diagnoseFlags are what the user asked for.
@@ -112,7 +112,7 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 	}
 	here := hostRecord(host.Read("/"))
 	sheet := result.Sheet(here, f.evidence)
-	sheet.Command = strings.Join(a.args, " ")
+	sheet.Command = terminal.Shell(a.args...)
 	if err := a.presentLive("diagnose", sheet, result.Document(here), f.out, f.json); err != nil {
 		return err
 	}

@@ -295,13 +295,9 @@ func (a *app) again(commands ...string) []string {
 	if a.home == "" {
 		return commands
 	}
-	home := a.home
-	if strings.ContainsAny(home, " \t'\"\\$`*?;&|<>()") {
-		home = "'" + strings.ReplaceAll(home, "'", `'\''`) + "'"
-	}
 	for i, c := range commands {
 		if rest, ours := strings.CutPrefix(c, "tare "); ours {
-			commands[i] = "tare --home " + home + " " + rest
+			commands[i] = "tare " + terminal.Shell("--home", a.home) + " " + rest
 		}
 	}
 	return commands

@@ -52,7 +52,7 @@ func (a *app) overview(ctx context.Context) error {
 	s.runs, s.stopped = a.lastRun()
 	if found, _, err := container.Open(container.Options{}).All(ctx); err == nil {
 		if i := slices.IndexFunc(found, func(c container.Container) bool { return c.Image != "" }); i >= 0 {
-			s.running = found[i].Name
+			s.running = found[i].Argument()
 		}
 	}
 	terminal.Fprintf(a.out, "tare weighs what a container costs the program inside it, says why, and says\nwhat to set instead.\n\n")
@@ -139,7 +139,7 @@ func (s situation) next() []step {
 	}
 	steps = append(steps, step{"tare weigh --image IMAGE --platform bare," + engine + " -- COMMAND", "what the container costs a program of yours", true})
 	if s.running != "" {
-		steps = append(steps, step{"tare causes " + s.running, "what keeps a container that runs off its CPUs", true})
+		steps = append(steps, step{"tare causes " + terminal.Shell(s.running), "what keeps a container that runs off its CPUs", true})
 	}
 	steps = append(steps, step{"tare claims", "what five published studies say of containers, and what this host shows", false})
 	return steps[:3]

@@ -17,6 +17,7 @@ func TestNextSteps(t *testing.T) {
 		{"a new host", situation{root: true, platforms: all}, []string{"tare doctor", "tare weigh redis --quick", "tare weigh --image IMAGE --platform bare,docker"}},
 		{"no engine", situation{root: true, platforms: all[:2], runs: true}, []string{"tare show", "tare weigh --image IMAGE --platform bare,oci:runc", "tare claims"}},
 		{"a run that was stopped", situation{root: true, platforms: all, runs: true, stopped: "weigh-1"}, []string{"tare resume weigh-1", "tare weigh --image", "tare claims"}},
+		{"a container with a hostile name runs", situation{root: true, platforms: all, runs: true, running: "x;id"}, []string{"tare show", "tare weigh --image", "tare causes 'x;id'"}},
 		{"a container runs", situation{root: true, platforms: all, runs: true, running: "web-1"}, []string{"tare show", "tare weigh --image", "tare causes web-1"}},
 	} {
 		steps := c.s.next()

@@ -200,7 +200,7 @@ func (f *pagesFlags) checkLive(changed func(string) bool, args []string) error {
 		return usageError("--contents requires --all")
 	}
 	if f.look != faultsAlone && changed("for") {
-		return usageError("--for sets how long page faults are recorded: use tare faults %s", strings.Join(args, " "))
+		return usageError("--for sets how long page faults are recorded: use tare faults %s", terminal.Shell(args...))
 	}
 	if f.all && (len(args) > 0 || len(f.pids) > 0) {
 		return usageError("--all takes every container: leave out CONTAINER and --pid")
@@ -239,7 +239,7 @@ func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	sheet.Command = strings.Join(a.args, " ")
+	sheet.Command = terminal.Shell(a.args...)
 	return a.presentLive(cmd.Name(), sheet, document, f.out, f.json)
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -243,7 +242,7 @@ func (f *placeFlags) options(journal *place.Journal, progress func(string)) plac
 func (a *app) showPlace(f *placeFlags, watched *place.Watched, proposal *place.Proposal, applied *place.Applied) error {
 	here := hostRecord(host.Read("/"))
 	sheet := place.Sheet(watched, proposal, applied, here)
-	sheet.Command = strings.Join(a.args, " ")
+	sheet.Command = terminal.Shell(a.args...)
 	return a.presentLive("place", sheet, place.NewDocument(watched, proposal, applied, here), f.out, f.json)
 }
 

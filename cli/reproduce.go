@@ -316,7 +316,7 @@ func (r *reproducing) carryOut(ctx context.Context, plan reproduction.Plan) erro
 			continue
 		}
 		terminal.Fprintf(r.app.err, "\n%d of %d, for %s: about %s\n%s\n",
-			i+1, len(plan.Runs), report.ClaimSpans(run.Claims), about(run.Takes), strings.Join(run.Command, " "))
+			i+1, len(plan.Runs), report.ClaimSpans(run.Claims), about(run.Takes), terminal.Shell(run.Command...))
 		err = r.measure(ctx, run, state)
 		switch {
 		case err == nil:

@@ -55,6 +55,14 @@ type Container struct {
 	inner []string // directories, below Cgroup, of others that an engine reported
 }
 
+// Argument is the container as a command line names it.
+func (c Container) Argument() string {
+	if c.Engine == Process {
+		return "pid:" + c.ID
+	}
+	return c.Name
+}
+
 // Kept is what an engine does for a container while it runs.
 type Kept struct {
 	// CheckEvery is the interval of its health check; 0 where there is none.

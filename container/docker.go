@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -109,6 +110,9 @@ func dialect(ctx context.Context, c *client.Client) (Engine, error) {
 	return Docker, nil
 }
 
+// plainName is what engines let a container be called. A user's socket may answer with any name.
+var plainName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+
 // inspect describes one container, nil where it has ended. With an error it is as the list has it.
 func inspect(ctx context.Context, c *client.Client, engine Engine, s container.Summary) (*Container, error) {
 	found := &Container{
@@ -122,10 +126,13 @@ func inspect(ctx context.Context, c *client.Client, engine Engine, s container.S
 	}
 	if len(s.Names) > 0 {
 		// Of several names the others are links, "/web/db".
-		found.Name = strings.TrimPrefix(
+		name := strings.TrimPrefix(
 			slices.MinFunc(s.Names, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") }),
 			"/",
 		)
+		if plainName.MatchString(name) {
+			found.Name = name
+		}
 	}
 	if name, ok := kubernetes(s.Labels); ok {
 		found.Engine, found.Name = Kubernetes, name

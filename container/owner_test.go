@@ -44,10 +44,10 @@ func serve(t *testing.T, f *Finder, uid int, socket string) string {
 func TestUsersSockets(t *testing.T) {
 	const rootless = "/user.slice/user-1000.slice/user@1000.service/docker-"
 	hexC, hexD := strings.Repeat("c", 64), strings.Repeat("d", 64)
-	hexE, hexF := strings.Repeat("e", 64), strings.Repeat("f", 64)
-	h := newHost(t, unified, "/docker/"+hexA+" 100\n/docker/"+hexE+" 101\n/docker/"+hexF+" 102\n"+rootless+hexB+".scope 200\n"+rootless+hexC+".scope 201\n/user.slice/user-1000.slice/session 202 203")
+	hexE, hexF, hexI := strings.Repeat("e", 64), strings.Repeat("f", 64), strings.Repeat("1", 64)
+	h := newHost(t, unified, "/docker/"+hexA+" 100\n/docker/"+hexE+" 101\n/docker/"+hexF+" 102\n"+rootless+hexB+".scope 200\n"+rootless+hexC+".scope 201\n/user.slice/user-1000.slice/session 202 203\n"+rootless+hexI+".scope 204")
 	h.of(t, "0\t0\t0\t0", "100", "101", "102")
-	h.of(t, "1000\t1000\t1000\t1000", "200", "202")
+	h.of(t, "1000\t1000\t1000\t1000", "200", "202", "204")
 	h.of(t, "100998\t100998\t100998\t100998", "201") // within the container 999
 	h.of(t, "1000\t0\t0\t0", "203")                  // sudo
 	socket := engine(t, "Engine",
@@ -57,6 +57,7 @@ func TestUsersSockets(t *testing.T) {
 		answer{id: hexC, name: "within", pid: 201},      // a subordinate's
 		answer{id: hexD, name: "sudo", pid: 203},        // one that has become root
 		answer{id: "user.slice", name: "all", pid: 200}, // a group above
+		answer{id: hexI, name: "--all", pid: 204},       // no engine has such a name
 		answer{id: hexF, name: "nowhere"},               // no process: its group's would be taken
 	)
 	f := h.finder()
@@ -67,11 +68,11 @@ func TestUsersSockets(t *testing.T) {
 	if err != nil || len(notes) != 0 {
 		t.Fatalf("%v, %v", notes, err)
 	}
-	if got, want := names(all), []string{"docker " + hexA[:12], "docker " + hexE[:12], "docker " + hexF[:12], "docker hidden", "docker own", "docker within"}; !slices.Equal(got, want) {
+	if got, want := names(all), []string{"docker " + hexI[:12], "docker " + hexA[:12], "docker " + hexE[:12], "docker " + hexF[:12], "docker hidden", "docker own", "docker within"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 	for _, c := range all {
-		if want := map[string]int{hexA[:12]: 100, hexE[:12]: 101, hexF[:12]: 102, "hidden": 202, "own": 200, "within": 201}[c.Name]; c.PID != want {
+		if want := map[string]int{hexA[:12]: 100, hexE[:12]: 101, hexF[:12]: 102, hexI[:12]: 204, "hidden": 202, "own": 200, "within": 201}[c.Name]; c.PID != want {
 			t.Errorf("%s is process %d, want %d", c.Name, c.PID, want)
 		}
 		if c.Name == "hidden" && c.Cgroup != "" {

@@ -59,8 +59,11 @@ func ParsePath(name string) (Owner, bool) {
 		if o.Path = "/" + strings.Join(parts[:i+1], "/"); pod != "" {
 			o.Engine, o.Pod = Kubernetes, pod
 		}
-		if o.Name == "" {
+		switch {
+		case o.Name == "":
 			o.Name = short(o.ID)
+		case o.Name[0] == '-':
+			o.Name = o.Path // no flag of a command
 		}
 		return o, true
 	}

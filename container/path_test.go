@@ -57,6 +57,7 @@ func TestParsePath(t *testing.T) {
 		{path: "/machine.slice/systemd-nspawn@web.service/payload", own: "/machine.slice/systemd-nspawn@web.service", engine: Cgroup, id: "web", name: "web"},
 		{path: "/"},
 		{path: ""},
+		{path: "/lxc.payload.--all", engine: Cgroup, id: "--all", name: "/lxc.payload.--all"}, // no flag
 		{path: "/init.scope"},
 		{path: "/system.slice/ssh.service"},
 		{path: "/user.slice/user-0.slice/session-1.scope"},
@@ -98,7 +99,7 @@ func FuzzParsePath(f *testing.F) {
 			}
 			return
 		}
-		if o.Engine == "" || o.ID == "" || o.Name == "" || !strings.HasPrefix(o.Path, "/") {
+		if o.Engine == "" || o.ID == "" || o.Name == "" || o.Name[0] == '-' || !strings.HasPrefix(o.Path, "/") {
 			t.Errorf("%q belongs to %+v, which lacks something", name, o)
 		}
 		// The own group is a container's, and the same one's.

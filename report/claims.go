@@ -189,7 +189,7 @@ func ClaimRuns(w io.Writer, runs []ClaimRun, total string, opt TerminalOptions) 
 	for _, r := range runs {
 		s.hang(plain, ClaimSpans(r.Claims)+":", clean(r.Says))
 		if r.Command != nil {
-			s.copyable("", quote(r.Command))
+			s.copyable("", terminal.Shell(r.Command...))
 		}
 	}
 	s.blank()
@@ -212,9 +212,9 @@ func commandsFor(rows []claim.Row) []claimCommand {
 		if r.Judgement.Verdict != claim.NotYetRun {
 			continue
 		}
-		c := claimCommand{command: quote(r.Command), runnable: r.Runnable}
+		c := claimCommand{command: terminal.Shell(r.Command...), runnable: r.Runnable}
 		if !r.Runnable {
-			c.command = quote(r.Command[:min(2, len(r.Command))])
+			c.command = terminal.Shell(r.Command[:min(2, len(r.Command))]...)
 		}
 		if of[c.command] == nil {
 			commands = append(commands, c)
@@ -294,9 +294,9 @@ func (s *screen) claimText(r claim.Row) {
 	}
 	s.blank()
 	if r.Runnable {
-		s.copyable("run", quote(r.Command))
+		s.copyable("run", terminal.Shell(r.Command...))
 	} else {
-		s.field("run", "not yet: "+quote(r.Command[:min(2, len(r.Command))])+", a study that this tare does not have")
+		s.field("run", "not yet: "+terminal.Shell(r.Command[:min(2, len(r.Command))]...)+", a study that this tare does not have")
 	}
 }
 

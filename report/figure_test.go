@@ -102,22 +102,6 @@ func TestDurationText(t *testing.T) {
 	}
 }
 
-func TestQuote(t *testing.T) {
-	for _, c := range []struct{ word, want string }{
-		{"--vary", "--vary"},
-		{"a b", "'a b'"},
-		{"it's", `'it'\''s'`},
-		{"", "''"},
-		{"$(id)", "'$(id)'"},
-		{"\x1b[2J", `$'\x1b[2J'`},
-		{"a\nb", `$'a\x0ab'`},
-	} {
-		if got := quoteWord(c.word); got != c.want {
-			t.Errorf("%q is quoted %s, want %s", c.word, got, c.want)
-		}
-	}
-}
-
 // Whatever comes in, lines keep the width, hold nothing that acts on a
 // terminal, and lose nothing but space.
 func FuzzWrap(f *testing.F) {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -90,41 +89,4 @@ func breakAt(word string, n int) int {
 		return after
 	}
 	return last
-}
-
-// quote writes a command as a shell takes it.
-func quote(args []string) string {
-	words := make([]string, len(args))
-	for i, a := range args {
-		words[i] = quoteWord(a)
-	}
-	return strings.Join(words, " ")
-}
-
-func quoteWord(a string) string {
-	plain := func(r rune) bool {
-		return r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r)) || strings.ContainsRune("@%_+=:,./-", r)
-	}
-	if a != "" && strings.IndexFunc(a, func(r rune) bool { return !plain(r) }) < 0 {
-		return a
-	}
-	if clean(a) != strings.Join(strings.Fields(a), " ") || strings.ContainsAny(a, "\n\r\t") {
-		return quoteBytes(a)
-	}
-	return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-}
-
-// quoteBytes is the quoting for words that hold what must not be shown as it
-// is: every byte but the plain ones as $'\xNN'.
-func quoteBytes(a string) string {
-	var b strings.Builder
-	b.WriteString("$'")
-	for i := range len(a) {
-		if c := a[i]; c < ' ' || c >= 0x7f || c == '\'' || c == '\\' {
-			fmt.Fprintf(&b, "\\x%02x", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String() + "'"
 }

@@ -8,6 +8,7 @@ import (
 
 	"tare/overhead"
 	"tare/record"
+	"tare/terminal"
 )
 
 // WeighSheet is the page of a run that weighed programs under several conditions.
@@ -320,11 +321,11 @@ func Reproduce(run record.Run) string {
 			break
 		}
 		if a == "--seed" || strings.HasPrefix(a, "--seed=") {
-			return quote(args)
+			return terminal.Shell(args...)
 		}
 	}
 	seeded := append(append(append([]string(nil), args[:at]...), "--seed", fmt.Sprint(run.Seed)), args[at:]...)
-	return quote(seeded)
+	return terminal.Shell(seeded...)
 }
 
 // failures counts the trials that yielded nothing, by their error.

@@ -104,6 +104,7 @@ func TestCommandsThatTheOwnerTakes(t *testing.T) {
 	}{
 		{of(container.Container{Engine: container.Docker, Name: "web"}, 1), "docker update --cpu-period 100000 --cpu-quota 30000 web"},
 		{of(container.Container{Engine: container.Docker, Name: "web", Kept: container.Kept{HasCPUs: true}}, 1), "docker update --cpus 0.30 web"},
+		{of(container.Container{Engine: container.Docker, Name: "x;id"}, 2), "docker update --cpu-period 100000 --cpu-quota 30000 'x;id'"},
 		{of(container.Container{Engine: container.Kubernetes}, 2), "resources: {limits: {cpu: 300m}}"},
 		{of(container.Container{Engine: container.Cgroup, Cgroup: `/sys/fs/cgroup/a\x2d;b.service`}, 2), `systemctl set-property 'a\x2d;b.service' CPUQuota=30% CPUQuotaPeriodSec=100ms`},
 		{of(container.Container{Engine: container.Cgroup}, 1), "echo 30000 > '/sys/fs/cgroup/cpu/my app/cpu.cfs_quota_us'"},

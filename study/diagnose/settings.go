@@ -3,22 +3,12 @@ package diagnose
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"tare/container"
 	"tare/kernel/cgroup"
+	"tare/terminal"
 )
-
-// plainWord needs no quotes in a shell.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+=-]+$`)
-
-func quoted(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
 
 // quotaCommand sets a bandwidth in the way of whoever runs the container.
 func quotaCommand(f *Facts, b cgroup.Bandwidth) string {
@@ -31,14 +21,14 @@ func quotaCommand(f *Facts, b cgroup.Bandwidth) string {
 		}
 		return write(f.CPU, "cpu.max.burst", b.Burst.Microseconds())
 	case isEngine(c) && c.Kept.HasCPUs: // the engine refuses a quota beside --cpus
-		return fmt.Sprintf("%s update --cpus %.2f %s", c.Engine, cpus, quoted(c.Name))
+		return fmt.Sprintf("%s update --cpus %.2f %s", c.Engine, cpus, terminal.Shell(c.Name))
 	case isEngine(c):
 		return fmt.Sprintf("%s update --cpu-period %d --cpu-quota %d %s",
-			c.Engine, b.Period.Microseconds(), b.Quota.Microseconds(), quoted(c.Name))
+			c.Engine, b.Period.Microseconds(), b.Quota.Microseconds(), terminal.Shell(c.Name))
 	case c.Engine == container.Kubernetes:
 		return fmt.Sprintf("resources: {limits: {cpu: %dm}}", int64(cpus*1000+0.5))
 	case unit != "":
-		return fmt.Sprintf("systemctl set-property %s CPUQuota=%.0f%% CPUQuotaPeriodSec=%s", quoted(unit), cpus*100, b.Period)
+		return fmt.Sprintf("systemctl set-property %s CPUQuota=%.0f%% CPUQuotaPeriodSec=%s", terminal.Shell(unit), cpus*100, b.Period)
 	case f.CPU.Version == 1:
 		return write(f.CPU, "cpu.cfs_quota_us", b.Quota.Microseconds())
 	}
@@ -47,7 +37,7 @@ func quotaCommand(f *Facts, b cgroup.Bandwidth) string {
 
 // write writes numbers to a file of a group.
 func write(p cgroup.Place, file string, values ...any) string {
-	return fmt.Sprintf("echo %s > %s", strings.TrimSuffix(fmt.Sprintln(values...), "\n"), quoted(p.File(file)))
+	return fmt.Sprintf("echo %s > %s", strings.TrimSuffix(fmt.Sprintln(values...), "\n"), terminal.Shell(p.File(file)))
 }
 
 func isEngine(c container.Container) bool {
@@ -60,11 +50,11 @@ func noQuotaCommand(f *Facts) string {
 	case isEngine(c) && c.Kept.HasCPUs:
 		return "make it anew without --cpus"
 	case isEngine(c):
-		return fmt.Sprintf("%s update --cpu-quota -1 %s", c.Engine, quoted(c.Name))
+		return fmt.Sprintf("%s update --cpu-quota -1 %s", c.Engine, terminal.Shell(c.Name))
 	case c.Engine == container.Kubernetes:
 		return "resources: {limits: {cpu: null}}, with requests.cpu as its share"
 	case unit != "":
-		return "systemctl set-property " + quoted(unit) + " CPUQuota="
+		return "systemctl set-property " + terminal.Shell(unit) + " CPUQuota="
 	case f.CPU.Version == 1:
 		return write(f.CPU, "cpu.cfs_quota_us", -1)
 	}
@@ -75,11 +65,11 @@ func memoryCommand(f *Facts, limit int64) string {
 	c, unit := f.Container, unitOf(f.Container)
 	switch {
 	case isEngine(c):
-		return fmt.Sprintf("%s update --memory %d %s", c.Engine, limit, quoted(c.Name))
+		return fmt.Sprintf("%s update --memory %d %s", c.Engine, limit, terminal.Shell(c.Name))
 	case c.Engine == container.Kubernetes:
 		return fmt.Sprintf("resources: {limits: {memory: %dMi}}", limit/mebibyte)
 	case unit != "":
-		return fmt.Sprintf("systemctl set-property %s MemoryMax=%d", quoted(unit), limit)
+		return fmt.Sprintf("systemctl set-property %s MemoryMax=%d", terminal.Shell(unit), limit)
 	case f.Memory.Version == 1:
 		return write(f.Memory, "memory.limit_in_bytes", limit)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/probe/bursts"
+	"tare/terminal"
 )
 
 const (
@@ -75,7 +76,7 @@ func neighbour(h *Host, f *Facts, g int, behind time.Duration) Finding {
 	one.Says = "waits for a CPU behind " + name
 	one.Set = []Remedy{{
 		Says:    "CPUs of their own for the two",
-		Command: fmt.Sprintf("tare place %s %s", quoted(f.Container.Name), quoted(name)),
+		Command: "tare place " + terminal.Shell(f.Container.Argument(), name),
 	}}
 	one.Evidence = waits(f, fact("behind "+name, behind, f))
 	if f.During.Throttled > 0 {

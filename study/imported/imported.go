@@ -16,6 +16,7 @@ import (
 	"tare/study/io"
 	"tare/study/io/place"
 	"tare/study/kit"
+	"tare/terminal"
 )
 
 // Name is the study of such runs, in the store.
@@ -67,7 +68,7 @@ func (Study) Sheet(run record.Run, _ kit.Attachments, judgements []claim.Judgeme
 	s := report.Sheet{
 		Title: "tare import: " + strings.Join(workloads(run), ", "), Answer: answer(r),
 		Together: report.Together(run, r.Report), Facts: facts(r),
-		Banners: banners(r), Parts: overview(r), Command: strings.Join(quoted(run.Command), " "),
+		Banners: banners(r), Parts: overview(r), Command: terminal.Shell(run.Command...),
 	}
 	headline, tables := io.Studies.Found(run)
 	if headline != "" && unjudged(run) == "" {
@@ -282,15 +283,3 @@ func uncompared(r overhead.Reading) string {
 }
 
 var verdicts = []overhead.Verdict{overhead.Worse, overhead.Better, overhead.Equivalent, overhead.Inconclusive}
-
-// quoted are a command's words, fit to be pasted into a shell.
-func quoted(args []string) []string {
-	words := make([]string, len(args))
-	for i, a := range args {
-		words[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?;&|<>(){}[]#~!") {
-			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return words
-}

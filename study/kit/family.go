@@ -11,6 +11,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/stats"
+	"tare/terminal"
 )
 
 // Family is studies that have one name in the store: each is a command, and a run of its own.
@@ -101,7 +102,7 @@ func (f Family) Sheet(run record.Run, attached Attachments, judgements []claim.J
 		s = f.found(run, m)
 	}
 	s.Title, s.Answer = cmp.Or(s.Title, m.Title), cmp.Or(s.Answer, "Nothing was measured.")
-	s.Command = strings.Join(run.Command, " ")
+	s.Command = terminal.Shell(run.Command...)
 	if s.Facts == nil {
 		r := overhead.Read(run)
 		s.Facts = f.facts(r)

@@ -16,6 +16,7 @@ import (
 	"tare/study/latency/files"
 	"tare/study/latency/network"
 	"tare/study/latency/service"
+	"tare/terminal"
 )
 
 // Name is the name of these studies in the store.
@@ -77,7 +78,7 @@ func Of(name string, d lab.Design) lab.Design {
 // run did.
 func validated(run record.Run) string {
 	if len(run.Command) > 1 && !slices.Contains(run.Command, "--validate") {
-		return "tare " + strings.Join(append(withoutHome(run.Command[1:]), "--validate"), " ")
+		return "tare " + terminal.Shell(append(withoutHome(run.Command[1:]), "--validate")...)
 	}
 	return ""
 }

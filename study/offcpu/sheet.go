@@ -12,6 +12,7 @@ import (
 	"tare/report"
 	"tare/stats"
 	"tare/study/kit"
+	"tare/terminal"
 )
 
 // Sheet is the page of the result.
@@ -236,20 +237,13 @@ func (w *Watched) weight() report.Weight {
 // next proposes the next command.
 func (w *Watched) next() []string {
 	r := &w.Reading
-	name := w.Container.Name
-	switch {
-	case w.Container.Engine == container.Process:
-		name = "pid:" + w.Container.ID
-	case strings.ContainsAny(name, " '\""):
-		name = w.Container.ID
-	}
 	switch {
 	case throttled(r) && r.Wait.Sum > r.Blocked.Sum:
 		return []string{"tare predict quota"}
 	case r.Wait.Sum > r.Blocked.Sum:
 		return []string{"tare place --all"}
 	}
-	return []string{"tare causes " + name + " --for 60s --out ."}
+	return []string{"tare causes " + terminal.Shell(w.Container.Argument()) + " --for 60s --out ."}
 }
 
 func millis(d time.Duration) float64 { return d.Seconds() * 1e3 }

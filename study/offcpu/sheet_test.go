@@ -148,10 +148,13 @@ func TestNext(t *testing.T) {
 	starving := func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms) }
 	process := web()
 	process.Container = container.Container{Engine: container.Process, ID: "42", Name: "sh/42", PID: 42}
+	hostile := web()
+	hostile.Container = container.Container{Engine: container.Cgroup, Name: "$(id>x)"}
 	for want, w := range map[string]*Watched{
-		"tare causes web --for 60s --out .":    web(),
-		"tare causes pid:42 --for 60s --out .": process,
-		"tare place --all":                     with(starving),
+		"tare causes '$(id>x)' --for 60s --out .": hostile,
+		"tare causes web --for 60s --out .":       web(),
+		"tare causes pid:42 --for 60s --out .":    process,
+		"tare place --all":                        with(starving),
 		"tare predict quota": with(func(r *causes.Reading) {
 			starving(r)
 			r.Throttling = causes.Throttling{Periods: 2, Throttled: 2, Time: 3 * time.Second}

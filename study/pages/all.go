@@ -14,6 +14,7 @@ import (
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
+	"tare/terminal"
 )
 
 // AllSchema names the layout of what `tare pages --all --json` writes.
@@ -195,7 +196,7 @@ func (w *Whole) Sheet(host string) report.Sheet {
 	}
 	for _, image := range w.Machine.Images {
 		if len(image.Names) > 1 {
-			s.Next = []string{"tare pages " + strings.Join(image.Names[:min(4, len(image.Names))], " ")}
+			s.Next = []string{"tare pages " + terminal.Shell(image.Names[:min(4, len(image.Names))]...)}
 			break
 		}
 	}

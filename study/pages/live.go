@@ -15,6 +15,7 @@ import (
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
+	"tare/terminal"
 )
 
 // Live is a census of containers that we found running.
@@ -233,7 +234,7 @@ func (l *Live) Sheet(on record.Host, later *Live) report.Sheet {
 	if t, ok := processesTable(c); ok {
 		s.Parts = append(s.Parts, t)
 	}
-	s.Next = []string{"tare faults " + strings.Join(namesOf(l.Containers), " ")}
+	s.Next = []string{"tare faults " + terminal.Shell(namesOf(l.Containers)...)}
 	return s
 }
 
@@ -243,11 +244,7 @@ func namesOf(containers []container.Container) []string {
 		if i == 4 {
 			break
 		}
-		if c.Engine == container.Process {
-			names = append(names, "pid:"+c.ID)
-			continue
-		}
-		names = append(names, c.Name)
+		names = append(names, c.Argument())
 	}
 	return names
 }

@@ -14,6 +14,7 @@ import (
 	"tare/probe/faults"
 	"tare/record"
 	"tare/report"
+	"tare/terminal"
 )
 
 // FaultSchema names the layout of what `tare faults --json` writes of running
@@ -193,7 +194,7 @@ func (r *Recorded) Sheet(host string) report.Sheet {
 	if len(r.Costs) > 0 {
 		s.Parts = append(s.Parts, costTable(r.Costs))
 	}
-	s.Next = []string{"tare pages " + strings.Join(namesOf(r.Containers), " ")}
+	s.Next = []string{"tare pages " + terminal.Shell(namesOf(r.Containers)...)}
 	return s
 }
 

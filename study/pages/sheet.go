@@ -13,6 +13,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/study/kit"
+	"tare/terminal"
 )
 
 // Study is what the commands and the page need of it. An attachment that cannot be read is named in
@@ -53,7 +54,7 @@ func next(run record.Run) string {
 	for _, c := range run.Conditions {
 		if c.Workload != "" {
 			name, _, _ := strings.Cut(c.Workload, "[")
-			return "tare startup " + name
+			return "tare startup " + terminal.Shell(name)
 		}
 	}
 	return "tare claims S1"

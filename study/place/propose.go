@@ -14,6 +14,7 @@ import (
 	"tare/platform"
 	"tare/probe/bursts"
 	"tare/study/kit"
+	"tare/terminal"
 )
 
 // Kind is a way to have those that answer wait less.
@@ -416,13 +417,13 @@ func (w *Watched) realTime(p *Proposal) (Action, bool, error) {
 func permanent(c container.Container, changes cgroup.Changes, flags string) []string {
 	switch c.Engine {
 	case container.Docker, container.Podman:
-		return []string{fmt.Sprintf("%s update %s %s", c.Engine, flags, c.Name)}
+		return []string{fmt.Sprintf("%s update %s %s", c.Engine, flags, terminal.Shell(c.Name))}
 	case container.Kubernetes:
 		return nil // the kubelet would set it back: pods are given CPUs by its policy
 	}
 	var all []string
 	for _, one := range changes {
-		all = append(all, fmt.Sprintf("echo %s > %s", one.New, one.File))
+		all = append(all, fmt.Sprintf("echo %s > %s", one.New, terminal.Shell(one.File)))
 	}
 	return all
 }

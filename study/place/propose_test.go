@@ -144,3 +144,21 @@ func TestFairShare(t *testing.T) {
 		}
 	}
 }
+
+// What is shown to be copied into a root shell holds names that users chose.
+func TestPermanentQuotesNames(t *testing.T) {
+	changes := cgroup.Changes{{File: "/sys/fs/cgroup/user.slice/a;id/cpu.weight", New: "200"}}
+	for engine, want := range map[container.Engine]string{
+		container.Podman: "podman update --cpu-shares 2 '$(id)'",
+		container.Cgroup: "echo 200 > '/sys/fs/cgroup/user.slice/a;id/cpu.weight'",
+	} {
+		got := permanent(container.Container{Engine: engine, Name: "$(id)"}, changes, "--cpu-shares 2")
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, want %q", engine, got, want)
+		}
+	}
+	w := &Watched{Subjects: []*Subject{subject("x;id", "", "0", "0")}}
+	if got, want := next(w, &Proposal{}, nil), "tare place --for 60s 'x;id'"; len(got) != 1 || got[0] != want {
+		t.Errorf("next is %q, want %q", got, want)
+	}
+}

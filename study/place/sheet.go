@@ -11,6 +11,7 @@ import (
 	"tare/report"
 	"tare/stats"
 	"tare/study/kit"
+	"tare/terminal"
 )
 
 // Sheet is the page of what was seen, what is proposed, and, where it was tried, the result.
@@ -364,11 +365,7 @@ func next(w *Watched, p *Proposal, a *Applied) []string {
 	}
 	var names []string
 	for _, s := range w.Subjects {
-		name := s.Container.Name
-		if s.Container.PID != 0 && s.Container.Cgroup == "" {
-			name = "pid:" + s.Container.ID
-		}
-		names = append(names, name)
+		names = append(names, s.Container.Argument())
 	}
 	const most = 6
 	if len(names) > most {
@@ -376,8 +373,8 @@ func next(w *Watched, p *Proposal, a *Applied) []string {
 	}
 	for _, action := range p.Actions {
 		if action.Not == "" && a == nil {
-			return []string{"tare place --apply " + strings.Join(names, " ")}
+			return []string{"tare place --apply " + terminal.Shell(names...)}
 		}
 	}
-	return []string{"tare place --for 60s " + strings.Join(names, " ")}
+	return []string{"tare place --for 60s " + terminal.Shell(names...)}
 }

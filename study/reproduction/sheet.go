@@ -8,6 +8,7 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/report"
+	"tare/terminal"
 )
 
 // Result is what a reproduction came to.
@@ -224,7 +225,7 @@ func (r Result) runs(p claim.Paper, rows []claim.Row) report.Table {
 		}
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: id}, {Text: report.ClaimSpans(of)},
-			{Text: "tare " + strings.Join(plainLine(r.Runs[i].Command), " ")}, {Text: r.Runs[i].Version},
+			{Text: "tare " + terminal.Shell(plainLine(r.Runs[i].Command)...)}, {Text: r.Runs[i].Version},
 		})
 	}
 	return t
