@@ -34,7 +34,7 @@ func Redact(run record.Run) record.Run {
 		if imported.UnjudgedOf != nil {
 			hidden.UnjudgedOf = map[string]string{}
 			for id, why := range imported.UnjudgedOf {
-				hidden.UnjudgedOf[r.text(id)] = why
+				hidden.UnjudgedOf[r.text(id)] = r.text(why)
 			}
 		}
 		hidden.Sources = slices.Clone(imported.Sources)
@@ -59,6 +59,12 @@ func Redact(run record.Run) record.Run {
 		out.Plan.Blocked = map[string]string{}
 		for workload, reason := range run.Plan.Blocked {
 			out.Plan.Blocked[r.text(workload)] = r.text(reason)
+		}
+	}
+	if run.Plan.Layers != nil {
+		out.Plan.Layers = map[string]record.LayerPlan{}
+		for workload, plan := range run.Plan.Layers {
+			out.Plan.Layers[r.text(workload)] = r.layers(plan)
 		}
 	}
 
@@ -102,6 +108,17 @@ func Redact(run record.Run) record.Run {
 		}
 	}
 	return out
+}
+
+func (r *redactor) layers(plan record.LayerPlan) record.LayerPlan {
+	plan.Of, plan.Condition = r.text(plan.Of), r.text(plan.Condition)
+	plan.Whole, plan.Bare, plan.Absent = r.text(plan.Whole), r.text(plan.Bare), r.texts(plan.Absent)
+	plan.Steps = slices.Clone(plan.Steps)
+	for i := range plan.Steps {
+		step := &plan.Steps[i]
+		step.Without, step.With = r.text(step.Without), r.text(step.With)
+	}
+	return plan
 }
 
 // loudest is what a taint says of other people's programs.
@@ -226,6 +243,9 @@ func (r *redactor) values(m map[string]string) map[string]string {
 	return out
 }
 
+// secretFlags are those whose values may be secrets, or name people.
+var secretFlags = []string{"--env", "--user", "--entrypoint"}
+
 // command keeps the program's bare name and tare's own arguments. What follows
 // "--" is the user's program, of which any word may be a secret.
 func (r *redactor) command(args []string) []string {
@@ -234,11 +254,16 @@ func (r *redactor) command(args []string) []string {
 	}
 	var out []string
 	for i, arg := range args {
+		flag, _, given := strings.Cut(arg, "=")
 		switch {
 		case i == 0:
 			out = append(out, filepath.Base(arg))
 		case arg == "--":
 			return append(out, "--", "[command]")
+		case slices.Contains(secretFlags, args[i-1]):
+			out = append(out, "[value]")
+		case slices.Contains(secretFlags, flag) && given:
+			out = append(out, flag+"=[value]")
 		default:
 			out = append(out, r.text(arg))
 		}
