@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 		}
 	}()
 	for key, dir := range map[string]string{"state.directory": c.State.Directory, "state.journal": filepath.Dir(c.State.Journal)} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := cmp.Or(os.MkdirAll(dir, 0o700), file.Guarded(dir)); err != nil {
 			return nil, &Unusable{key, err}
 		}
 	}

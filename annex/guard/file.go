@@ -59,12 +59,16 @@ func read(path string) (Journal, error) {
 	return j, err
 }
 
-// lockJournal takes the lock of a journal, and makes its directory where there is none.
+// lockJournal takes the lock of a journal, and makes its directory where there is none. What a
+// journal says, root writes: a directory that others decide on is refused.
 func lockJournal(path string) (*os.File, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("the journal %s: want an absolute path", path)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if err := file.Guarded(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	return file.Lock(path + lockSuffix)

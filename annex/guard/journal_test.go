@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/kernel/file"
 )
 
 func text(t testing.TB, lines ...line) []byte {
@@ -205,5 +207,21 @@ func TestEqual(t *testing.T) {
 		if got := equal(c.file, c.a, c.b); got != c.want {
 			t.Errorf("%s: %q and %q: %t", c.file, c.a, c.b, got)
 		}
+	}
+}
+
+// What a journal says, root writes.
+func TestAJournalThatOthersCouldWriteIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "open")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	journal := filepath.Join(dir, "journal")
+	if err := os.WriteFile(journal, text(t, head, opening(still)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := Recover(t.Context(), Options{Journal: journal})
+	if exposed := new(file.Exposed); !errors.As(err, &exposed) || len(all) != 0 {
+		t.Errorf("it is put back as %v (%v), want a refusal", all, err)
 	}
 }

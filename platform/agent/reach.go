@@ -125,7 +125,7 @@ func (l *Listener) Admit(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	return l.identity.Admit(ctx, conn, peers)
 }
 
-// ListenVsock listens on a port of vsock for the machine's host, and for itself.
+// ListenVsock listens on a port of vsock for the machine's host.
 func ListenVsock(port uint32) (net.Listener, error) {
 	l, err := vsock.Listen(port, nil)
 	if err != nil {
@@ -134,8 +134,9 @@ func ListenVsock(port uint32) (net.Listener, error) {
 	return &hostOnly{l}, nil
 }
 
-// hostOnly turns other machines away: on a host, they are its guests.
-type hostOnly struct{ *vsock.Listener }
+// hostOnly turns others away: guests, where it listens on a host, and this machine's own programs, any of
+// which, whoever's it is, may use the loopback.
+type hostOnly struct{ net.Listener }
 
 func (h *hostOnly) Accept() (net.Conn, error) {
 	for {
@@ -143,8 +144,7 @@ func (h *hostOnly) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, ok := conn.RemoteAddr().(*vsock.Addr)
-		if ok && (from.ContextID == vsock.Host || from.ContextID == vsock.Local) {
+		if from, ok := conn.RemoteAddr().(*vsock.Addr); ok && from.ContextID == vsock.Host {
 			return conn, nil
 		}
 		_ = conn.Close()
