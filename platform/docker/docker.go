@@ -115,6 +115,9 @@ func newPlatform(name string, o Options) *Platform {
 	if o.Host != "" {
 		options = append(options, client.WithHost(o.Host))
 	}
+	if socket, is := strings.CutPrefix(o.Host, "unix://"); is && name == NameRootless {
+		options = append(options, client.WithDialContext(dialBounded(socket)))
+	}
 	p.client, p.clientErr = client.New(options...)
 	if p.clientErr == nil {
 		p.clientErr = onThisHost(p.client.DaemonHost())
