@@ -41,7 +41,8 @@ type bounded struct {
 func (b *bounded) Write(p []byte) (int, error) {
 	if line := requestLine.FindSubmatch(p); line != nil {
 		b.came.Store(0)
-		b.isStream.Store(slices.ContainsFunc(streams, func(suffix string) bool { return strings.HasSuffix(string(line[1]), suffix) }))
+		ends := func(suffix string) bool { return strings.HasSuffix(string(line[1]), suffix) }
+		b.isStream.Store(slices.ContainsFunc(streams, ends))
 	}
 	return b.Conn.Write(p)
 }
