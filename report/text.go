@@ -2,7 +2,6 @@ package report
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"tare/terminal"
