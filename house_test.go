@@ -87,6 +87,8 @@ var climbs = map[edge]string{
 	{"kernel/swap/swaptest", "kernel/file"}:                "where files lie that nobody else may reach is looked at once, in file",
 	{"stats/coverage", "stats"}:                            "a generator: it simulates the estimators beside it for the documents",
 	{"kernel/process", "kernel/file"}:                      "a path in a root that others fill is followed in one way",
+	{"kernel/overlay", "kernel/file"}:                      "a path in a root that others fill is followed in one way",
+	{"kernel/overlay", "kernel/procfs"}:                    "mounts are found in mountinfo, which is parsed once, in procfs",
 }
 
 // systemCalls are the raw system calls outside kernel/, each with the reason

@@ -239,14 +239,15 @@ func TestUse(t *testing.T) {
 	hybrid := Layout{append(
 		tree(t, 1, []string{"cpu", "cpuacct", "memory"}, map[string]string{
 			"a/cpu.stat": "nr_periods 9\nnr_throttled 3\nthrottled_time 5000000", "a/cpuacct.usage": "7000000000",
+			"a/cpuacct.stat":              "user 500\nsystem 200",
 			"a/memory.max_usage_in_bytes": "4096", "a/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1",
 		}).Hierarchies,
 		tree(t, 2, nil, map[string]string{"a/cpu.stat": "usage_usec 6999999\nuser_usec 1\nsystem_usec 2"}).Hierarchies...)}
 	two := tree(t, 2, []string{"cpu", "memory"}, map[string]string{
-		"a/cpu.stat":    "usage_usec 7000000\nuser_usec 1\nsystem_usec 2\nnr_periods 9\nnr_throttled 3\nthrottled_usec 5000",
+		"a/cpu.stat":    "usage_usec 7000000\nuser_usec 5000000\nsystem_usec 2000000\nnr_periods 9\nnr_throttled 3\nthrottled_usec 5000",
 		"a/memory.peak": "4096", "a/memory.events": "low 0\noom 2\noom_kill 1",
 	})
-	want := Use{CPU: 7 * time.Second, Periods: 9, Throttled: 3, ThrottledTime: 5 * time.Millisecond, MemoryPeak: 4096, OOMKills: 1}
+	want := Use{CPU: 7 * time.Second, System: 2 * time.Second, Periods: 9, Throttled: 3, ThrottledTime: 5 * time.Millisecond, MemoryPeak: 4096, OOMKills: 1}
 	for _, layout := range []Layout{hybrid, two} {
 		got, err := layout.At("/a").Use()
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {

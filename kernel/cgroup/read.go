@@ -185,8 +185,9 @@ func ParseMemoryLimit(text string) (int64, error) {
 // Use is what the processes of a group have used since it was made.
 type Use struct {
 	CPU           time.Duration
-	Periods       int64 // of the quota, in which something ran
-	Throttled     int64 // periods in which the quota ran out
+	System        time.Duration // the part of CPU in the kernel, as far as ticks show it
+	Periods       int64         // of the quota, in which something ran
+	Throttled     int64         // periods in which the quota ran out
 	ThrottledTime time.Duration
 	MemoryPeak    int64 // bytes; 0 where the kernel does not say
 	OOMKills      int64
@@ -220,6 +221,7 @@ func (p Place) addUse(u *Use) error {
 		if cpu := time.Duration(stat["usage_usec"]) * time.Microsecond; cpu > u.CPU {
 			u.CPU = cpu
 		}
+		u.System = max(u.System, time.Duration(stat["system_usec"])*time.Microsecond)
 	}
 	if p.Version == 1 && p.Has("cpuacct") {
 		nanos, err := readInt(dir, "cpuacct.usage")
@@ -227,6 +229,11 @@ func (p Place) addUse(u *Use) error {
 			return err
 		}
 		u.CPU = max(u.CPU, time.Duration(nanos))
+		stat, err := readKeyed(dir, "cpuacct.stat")
+		if optional(err) != nil {
+			return err
+		}
+		u.System = max(u.System, time.Duration(stat["system"])*tick)
 	}
 	if !p.Has("memory") {
 		return nil
@@ -247,6 +254,9 @@ func (p Place) addUse(u *Use) error {
 	u.OOMKills = e["oom_kill"]
 	return nil
 }
+
+// tick is the unit of cpuacct.stat: USER_HZ, which is 100 everywhere.
+const tick = 10 * time.Millisecond
 
 // ParseKeyed parses a flat keyed file, such as cpu.stat: "KEY VALUE" lines.
 func ParseKeyed(r io.Reader) (map[string]int64, error) {
