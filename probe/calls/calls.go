@@ -1,0 +1,209 @@
+// Package calls counts the system calls of processes in short windows, and keeps some of the
+// names that they look up.
+//
+// While a program is attached to the entry of system calls, every call on the host takes the
+// kernel's slow path: some tens of nanoseconds more. So it is attached only while a window is
+// open, and whoever watches opens few. Figures are of processes that lived when a window
+// was opened; those that begin within are not counted.
+package calls
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"syscall"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"tare/kernel/callnumber"
+	"tare/kernel/clock"
+	"tare/probe/bpf"
+)
+
+//go:generate ../../kernel/bpf/generate.sh bpf/calls.c -mcpu=v3
+
+// Counts are calls of a target.
+type Counts struct {
+	Calls   uint64
+	Lookups uint64 // calls that look up a file by its name, opens among them
+	Opens   uint64
+}
+
+func (c Counts) plus(o Counts) Counts {
+	return Counts{c.Calls + o.Calls, c.Lookups + o.Lookups, c.Opens + o.Opens}
+}
+
+// Name is a file's that a call looked up: relative to the process' working directory, or to
+// a directory that it has open where Directory is at least 0.
+type Name struct {
+	PID       int
+	Directory int
+	Text      string
+}
+
+// Seen is what a target did in the windows so far.
+type Seen struct {
+	Counts
+	Span  time.Duration // that the windows were open
+	Names []Name
+}
+
+const (
+	// namesEach is how many names of a target one window keeps, and stride that one of so many
+	// lookups has its name kept, on each CPU.
+	namesEach = 16
+	stride    = 7
+	nameRoom  = 256
+	calls     = 512 // CALLS of calls.c
+)
+
+var needs = bpf.Needs{Probe: "counting of system calls", Linux: "5.5"}
+
+// Counter counts while its windows are open.
+type Counter struct {
+	collection *ebpf.Collection
+	seen       []Seen
+}
+
+// Open loads the program for a number of targets. The error is a [*tare/probe.Missing] where the
+// host lacks what it needs.
+func Open(targets int) (*Counter, error) {
+	if _, err := needs.Check(); err != nil {
+		return nil, err
+	}
+	spec, err := loadObject()
+	if err != nil {
+		return nil, fmt.Errorf("read the BPF programs: %w", err)
+	}
+	var does [calls]uint8
+	for number, what := range callnumber.Lookups() {
+		does[number] = what
+	}
+	spec.Maps[objectMapCountsOf].MaxEntries = uint32(targets)
+	spec.Maps[objectMapNamesOf].MaxEntries = uint32(targets * namesEach)
+	err = errors.Join(
+		spec.Variables[objectVarDoes].Set(does),
+		spec.Variables[objectVarNames].Set(uint32(namesEach)),
+		spec.Variables[objectVarStride].Set(uint32(stride)),
+	)
+	if err != nil {
+		return nil, err
+	}
+	c := &Counter{seen: make([]Seen, targets)}
+	c.collection, err = needs.Load(spec)
+	return c, err
+}
+
+// Close unloads the program.
+func (c *Counter) Close() { c.collection.Close() }
+
+// Seen is what each target did in all windows.
+func (c *Counter) Seen() []Seen { return c.seen }
+
+// Watch opens a window for a time, or until ctx ends. The processes of each target are given.
+func (c *Counter) Watch(ctx context.Context, processes [][]int, d time.Duration) (err error) {
+	if err := c.follow(processes); err != nil {
+		return err
+	}
+	links, err := needs.Attach(c.collection, []string{objectProgOnEnter})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, links.Close()) }()
+	counting := c.collection.Variables[objectVarCounting]
+	began := clock.Monotonic()
+	if err := counting.Set(true); err != nil {
+		return err
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	if err := counting.Set(false); err != nil {
+		return err
+	}
+	return c.read(clock.Monotonic() - began)
+}
+
+// follow has the processes of the targets counted, and clears what the window before left.
+func (c *Counter) follow(processes [][]int) error {
+	followed := c.collection.Maps[objectMapFollowed]
+	var pid int32
+	var target uint32
+	var gone []int32
+	for all := followed.Iterate(); all.Next(&pid, &target); {
+		gone = append(gone, pid)
+	}
+	for _, pid := range gone {
+		if err := followed.Delete(pid); err != nil {
+			return fmt.Errorf("forget process %d: %w", pid, err)
+		}
+	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return err
+	}
+	none := make([]Counts, cpus)
+	for target, pids := range processes {
+		if err := c.collection.Maps[objectMapCountsOf].Put(uint32(target), none); err != nil {
+			return err
+		}
+		for n := range namesEach {
+			if err := c.collection.Maps[objectMapNamesOf].Put(uint32(target*namesEach+n), lookedUp{}); err != nil {
+				return err
+			}
+		}
+		for _, pid := range pids {
+			err := followed.Put(int32(pid), uint32(target))
+			if errors.Is(err, syscall.E2BIG) { // more processes than there is room: the others are not counted
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("follow process %d: %w", pid, err)
+			}
+		}
+	}
+	return nil
+}
+
+// lookedUp is a name as calls.c keeps it.
+type lookedUp struct {
+	PID, Directory int32
+	Name           [nameRoom]byte
+}
+
+func (c *Counter) read(span time.Duration) error {
+	for i := range c.seen {
+		s := &c.seen[i]
+		var each []Counts
+		if err := c.collection.Maps[objectMapCountsOf].Lookup(uint32(i), &each); err != nil {
+			return fmt.Errorf("read the counts of calls: %w", err)
+		}
+		for _, of := range each {
+			s.Counts = s.Counts.plus(of)
+		}
+		s.Span += span
+		for n := range namesEach {
+			var l lookedUp
+			if err := c.collection.Maps[objectMapNamesOf].Lookup(uint32(i*namesEach+n), &l); err != nil {
+				return fmt.Errorf("read the names looked up: %w", err)
+			}
+			if text, _, _ := bytes.Cut(l.Name[:], []byte{0}); l.PID != 0 && len(text) > 0 {
+				s.Names = append(s.Names, Name{int(l.PID), int(l.Directory), string(text)})
+			}
+		}
+	}
+	return nil
+}
+
+// PerSecond is a rate of calls, and half of its interval of 95 % where each came by itself.
+func (s Seen) PerSecond(n uint64) (rate, half float64) {
+	if s.Span <= 0 {
+		return 0, 0
+	}
+	return float64(n) / s.Span.Seconds(), 1.96 * math.Sqrt(float64(n)) / s.Span.Seconds()
+}
