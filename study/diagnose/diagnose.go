@@ -31,6 +31,10 @@ const (
 	Checks      Kind = "health-check"    // what its health check takes of the CPUs
 	Log         Kind = "log"             // what writing its output to the log takes
 	Proxy       Kind = "userland-proxy"  // what passing on its published ports takes
+	Translation Kind = "bridge-and-nat"  // what its packets take on the way
+	Layers      Kind = "image-layers"    // what looking up files in them takes
+	CopyUps     Kind = "copy-up"         // what writing to files of its image takes
+	Seccomp     Kind = "seccomp"         // what the filter of its system calls takes
 )
 
 // Level is how much a finding costs.

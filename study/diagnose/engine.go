@@ -87,7 +87,7 @@ func proxy(_ *Host, f *Facts) []Finding {
 	}
 	one := finding(f.Container, Proxy, cost)
 	one.Says = "its published ports pass through docker-proxy"
-	one.Evidence = []Fact{{"docker-proxy", short(f.Engine.Proxy) + " of CPU time in " + short(f.Span), "/proc/PID/stat"}}
+	one.Evidence = []Fact{{"docker-proxy", short(f.Engine.Proxy) + " of CPU time in " + short(f.Span), "/proc/PID/stat"}, packetFact(f)}
 	one.Set = []Remedy{
 		{Says: "no proxy, where clients come by the host's own address", Command: `"userland-proxy": false in /etc/docker/daemon.json`},
 		{Says: "the host's network", Command: "--network host"},

@@ -33,6 +33,8 @@ type Facts struct {
 
 	// Engine is what the engine did for it in Span.
 	Engine EngineWork
+	// InKernel is what the kernel did for it while it was watched.
+	InKernel InKernel
 }
 
 // behind is how long its threads waited behind somebody.
@@ -61,21 +63,23 @@ type EngineWork struct {
 
 // Counts are counters of a container, or their differences.
 type Counts struct {
-	CPU, ThrottledTime time.Duration
-	Periods, Throttled int64
-	Memory             cgroup.Reclaim
+	CPU, System, ThrottledTime time.Duration
+	Periods, Throttled         int64
+	Memory                     cgroup.Reclaim
 	// MemoryStall is the time in which at least one task waited for memory; it is known
 	// where HasStall.
 	MemoryStall time.Duration
 	HasStall    bool
+	// Packets are those of its network devices, in both directions.
+	Packets int64
 }
 
 func (c Counts) since(b Counts) Counts {
 	return Counts{
-		CPU: c.CPU - b.CPU, ThrottledTime: c.ThrottledTime - b.ThrottledTime,
+		CPU: c.CPU - b.CPU, System: c.System - b.System, ThrottledTime: c.ThrottledTime - b.ThrottledTime,
 		Periods: c.Periods - b.Periods, Throttled: c.Throttled - b.Throttled,
 		Memory: c.Memory.Since(b.Memory), MemoryStall: c.MemoryStall - b.MemoryStall,
-		HasStall: c.HasStall && b.HasStall,
+		HasStall: c.HasStall && b.HasStall, Packets: c.Packets - b.Packets,
 	}
 }
 
@@ -91,7 +95,9 @@ type Host struct {
 }
 
 // rules are all of them.
-var rules = []func(*Host, *Facts) []Finding{throttled, waiting, memoryLimit, checks, logs, proxy}
+var rules = []func(*Host, *Facts) []Finding{
+	throttled, waiting, memoryLimit, checks, logs, proxy, translated, layers, copyUps, filtered,
+}
 
 // Diagnose applies every rule to every container. The costliest finding comes first.
 func Diagnose(h *Host, all []*Facts) []Finding {

@@ -130,6 +130,7 @@ func describe(c container.Container, layout cgroup.Layout) (*subject, error) {
 	if f.Limit, err = s.group.MemoryLimit(); err != nil {
 		return nil, err
 	}
+	f.InKernel = inKernelOf(c)
 	s.first, err = s.read()
 	return s, err
 }
@@ -167,8 +168,14 @@ func (s *subject) read() (reading, error) {
 		use.Periods, use.Throttled, use.ThrottledTime = held.Periods, held.Throttled, held.ThrottledTime
 	}
 	r := reading{
-		at:     time.Now(),
-		counts: Counts{CPU: use.CPU, ThrottledTime: use.ThrottledTime, Periods: use.Periods, Throttled: use.Throttled},
+		at: time.Now(),
+		counts: Counts{
+			CPU: use.CPU, System: use.System, ThrottledTime: use.ThrottledTime,
+			Periods: use.Periods, Throttled: use.Throttled,
+		},
+	}
+	if s.facts.InKernel.OwnNet {
+		r.counts.Packets = packets(s.facts.Container)
 	}
 	if r.counts.Memory, err = s.group.Reclaimed(); err != nil {
 		return reading{}, err
@@ -225,14 +232,17 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		h.Names = append(h.Names, s.facts.Container.Name)
 	}
 	var recording *bursts.Recording
+	var inKernel *kernelWatch
 	if len(targets) > 0 && !stopped {
-		if recording, err = bursts.Start(targets, bursts.Options{Weigh: true}); err != nil {
+		inKernel = watchKernel(watched, r.Began)
+		defer inKernel.close()
+		if recording, err = inKernel.record(targets); err != nil {
 			return err
 		}
 		defer func() { _, _ = recording.Stop() }()
 		// Loading the programs took a while: what is compared begins now.
 		r.readAll(watched, func(s *subject, to reading) { s.second = to })
-		stopped = !kit.Wait(ctx, time.Duration((1-triageShare)*float64(span)))
+		stopped = !inKernel.wait(ctx, time.Duration((1-triageShare)*float64(span)))
 	}
 	if stopped && time.Since(r.Began) < Shortest {
 		return context.Cause(ctx)
@@ -251,6 +261,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 			s.facts.Watched, s.facts.Sched, s.facts.Self = seen.Span(), &seen.Groups[i], i
 			s.facts.During = s.third.counts.since(s.second.counts)
 		}
+		r.Notes = append(r.Notes, inKernel.finish(r.Began, seen)...)
 	}
 	hostAfter, err := accounting.Take("/proc")
 	if err != nil {

@@ -1,0 +1,36 @@
+package diagnose
+
+import (
+	"fmt"
+	"time"
+)
+
+// filtered finds a seccomp filter that takes time because the program makes many system calls.
+// The time is that of the samples that met the filter, and the entry that calls it.
+func filtered(_ *Host, f *Facts) []Finding {
+	k := &f.InKernel
+	samples := float64(k.Sampled.Seccomp)
+	cost := costInKernel(f, samples)
+	if !k.Filtered || samples < leastSamples || cost.Rate < leastInKernel {
+		return nil
+	}
+	var half float64
+	if cost.Events, half = k.Calls.PerSecond(k.Calls.Calls); cost.Events > 0 {
+		cost.Each = time.Duration(cost.Rate / cost.Events * float64(time.Second))
+	}
+	one := finding(f.Container, Seccomp, cost)
+	one.Says = fmt.Sprintf("its seccomp filter sees %.3g system calls/s", cost.Events)
+	one.Evidence = []Fact{
+		{"seccomp", "a filter", "/proc/PID/status"},
+		{"system calls", fmt.Sprintf("%.3g ± %.2g a second", cost.Events, half), "sys_enter, in windows"},
+		sampled("in the filter", f, samples),
+	}
+	one.Set = []Remedy{
+		{Says: "fewer system calls, or a profile that allows its most frequent ones without looking at arguments"},
+		{Says: fmt.Sprintf("no filter, where the program is trusted: saves %.2g s/s", cost.Rate)},
+	}
+	if isEngine(f.Container) {
+		one.Set[0].Command, one.Set[1].Command = "--security-opt seccomp=PROFILE.json", "--security-opt seccomp=unconfined"
+	}
+	return []Finding{one}
+}
