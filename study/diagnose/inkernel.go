@@ -204,8 +204,9 @@ type kernelWatch struct {
 	blocked  *bursts.Recording // of those that copy files up; nil where there is none
 }
 
-// watchKernel chooses among containers after triage. Of the others nothing is recorded.
-func watchKernel(watched []*subject, began time.Time) *kernelWatch {
+// watchKernel chooses among containers after triage: those that copy files up, and those that
+// spend time in the kernel or were named. Of the others nothing is recorded.
+func watchKernel(watched []*subject, named bool, began time.Time) *kernelWatch {
 	k := &kernelWatch{}
 	var targets []bursts.Target
 	for _, s := range watched {
@@ -216,7 +217,8 @@ func watchKernel(watched []*subject, began time.Time) *kernelWatch {
 			if t, err := kit.Target(f.Container); err == nil {
 				targets, k.copying = append(targets, t), append(k.copying, s)
 			}
-		} else if !f.InKernel.HasLayer && !f.InKernel.Filtered || rate(use.System, s.second.at.Sub(s.first.at)) < leastSystem {
+		} else if !f.InKernel.HasLayer && !f.InKernel.Filtered ||
+			!named && rate(use.System, s.second.at.Sub(s.first.at)) < leastSystem {
 			continue
 		}
 		k.subjects = append(k.subjects, s)

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 		for n := uint64(1); n != 0; n++ {
 		}
 	}
+	if inContainer := programs[program]; inContainer != nil {
+		inContainer()
+	}
 	work, pause, _ := strings.Cut(program, " ")
 	need, _ := time.ParseDuration(work)
 	rest, _ := time.ParseDuration(pause)

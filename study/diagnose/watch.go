@@ -234,7 +234,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	var recording *bursts.Recording
 	var inKernel *kernelWatch
 	if len(targets) > 0 && !stopped {
-		inKernel = watchKernel(watched, r.Began)
+		inKernel = watchKernel(watched, named, r.Began)
 		defer inKernel.close()
 		if recording, err = inKernel.record(targets); err != nil {
 			return err
