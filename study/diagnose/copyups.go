@@ -29,7 +29,7 @@ func copyUps(_ *Host, f *Facts) []Finding {
 		sum += c.Bytes
 	}
 	used := k.Sampled.time(float64(k.Sampled.CopiedUp))
-	cost := Cost{Rate: rate(used+k.Blocked, f.Watched)}
+	cost := Cost{Rate: rate(used, f.Watched) + rate(k.Blocked, k.BlockedIn)}
 	if len(k.Copied) == 0 || sum < leastCopied && cost.Rate < leastInKernel {
 		return nil
 	}
@@ -39,8 +39,8 @@ func copyUps(_ *Host, f *Facts) []Finding {
 	one := finding(f.Container, CopyUps, cost)
 	one.Says = fmt.Sprintf("copies %s/s of its image to write to them", bytes(int64(float64(sum)/f.Span.Seconds())))
 	blocked := Fact{"waited for the disk meanwhile", "not measured: the cost is at least what is stated", "sched_switch"}
-	if k.HasBlocked {
-		blocked.Value = short(k.Blocked) + " in " + short(f.Watched)
+	if k.BlockedIn > 0 {
+		blocked.Value = short(k.Blocked) + " in " + short(k.BlockedIn)
 	} else {
 		one.Based = Estimated
 	}

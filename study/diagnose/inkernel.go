@@ -55,9 +55,9 @@ type InKernel struct {
 	// Copied are the files that were copied up, as far as they were looked for (LookedAtAll).
 	Copied      []overlay.Copied
 	LookedAtAll bool
-	// Blocked is how long threads were off the CPU while they copied files up, where HasBlocked.
-	Blocked    time.Duration
-	HasBlocked bool
+	// Blocked is how long threads were off the CPU while they copied files up, in BlockedIn; both
+	// are 0 where that was not recorded.
+	Blocked, BlockedIn time.Duration
 }
 
 // Sampled counts samples of a container's threads, by what they were doing.
@@ -340,7 +340,7 @@ func (k *kernelWatch) finish(began time.Time, seen *bursts.Reading) (notes []str
 	}
 	for i, s := range k.copying {
 		of := &s.facts.InKernel
-		of.HasBlocked = true
+		of.BlockedIn = off.Span() // which began before the main recording, and ends after it
 		for _, a := range off.Groups[i].Absences {
 			if slices.ContainsFunc(named(a.Kernel), func(f string) bool { return strings.HasPrefix(f, "ovl_copy_up") }) {
 				of.Blocked += a.Time

@@ -115,14 +115,14 @@ func TestALargeCopyUp(t *testing.T) {
 	f := hot()
 	f.InKernel.Sampled = Sampled{All: 4000, CPU: 4 * time.Second, CopiedUp: 400}
 	f.InKernel.Copied = []overlay.Copied{{Path: "/small", Bytes: 4096}, {Path: "/var/db/table", Bytes: 160 << 20}}
-	f.InKernel.Blocked, f.InKernel.HasBlocked = 1200*ms, true
+	f.InKernel.Blocked, f.InKernel.BlockedIn = 1800*ms, 12*time.Second
 	found := one(t, Diagnose(quietHost, []*Facts{f}))
 	if found.Kind != CopyUps || found.Based != Measured || found.Set[0].Command != "--volume NAME:/var/db" {
 		t.Errorf("%s, %s, to be set: %+v", found.ID, found.Based, found.Set)
 	}
 	near(t, "cost", found.Cost.Rate, 0.2)
 	near(t, "each", found.Cost.Each.Seconds(), 1)
-	f.InKernel.HasBlocked, f.InKernel.Blocked = false, 0
+	f.InKernel.Blocked, f.InKernel.BlockedIn = 0, 0
 	found = one(t, Diagnose(quietHost, []*Facts{f}))
 	if found.Based != Estimated {
 		t.Errorf("a cost without the time off the CPU is %s", found.Based)
