@@ -19,9 +19,11 @@ type diagnoseFlags struct {
 	all      bool
 	span     time.Duration
 	failOn   string
+	order    string
 	evidence bool
 	out      string
 	json     string
+	one      string // the finding to explain; empty shows all
 }
 
 func (a *app) diagnose() *cobra.Command {
@@ -46,11 +48,14 @@ each second. A container without a finding has no line.`,
 	flags.SortFlags = false
 	flags.BoolVar(&f.all, "all", false, "every container on this host")
 	flags.DurationVar(&f.span, "for", 10*time.Second, "how long to watch")
-	flags.BoolVar(&f.evidence, "evidence", false, "show the figures that each finding rests on")
+	flags.StringVar(&f.order, "sort", "cost", "`ORDER` of the findings: cost, name")
+	flags.BoolVarP(&f.evidence, "evidence", "v", false, "show what each finding rests on")
 	flags.StringVar(&f.failOn, "fail-on", "", "exit with 4 on a finding of this `LEVEL` or above: high, medium, low")
 	flags.StringVar(&f.out, "out", "", "directory for an HTML report (default: none)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
 	must(cmd.MarkFlagDirname("out"))
+	must(cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(diagnose.Orders, cobra.ShellCompDirectiveNoFileComp)))
+	cmd.AddCommand(a.explainFinding())
 	return cmd
 }
 
@@ -62,6 +67,8 @@ func (f *diagnoseFlags) check(args []string) error {
 		return usageError("name the containers to diagnose, or --all")
 	case f.failOn != "" && !slices.Contains(diagnose.Levels[:3], diagnose.Level(f.failOn)):
 		return usageError("--fail-on %s: want high, medium or low", f.failOn)
+	case f.order != "" && !slices.Contains(diagnose.Orders, f.order):
+		return usageError("--sort %s: want %s", f.order, strings.Join(diagnose.Orders, " or "))
 	case f.span < diagnose.Shortest || f.span > diagnose.Longest:
 		return usageError("--for %v: want %v to %v", f.span, diagnose.Shortest, diagnose.Longest)
 	}
@@ -83,17 +90,21 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 			return usageError("--out %s: %v", f.out, err)
 		}
 	}
-	all, notes, err := foundRunning(cmd.Context(), f.all, args, nil)
+	all, notes, isNamed, err := f.subjects(cmd.Context(), args)
 	if err != nil {
 		return err
 	}
-	result, err := diagnose.Run(cmd.Context(), all, !f.all, f.span)
+	result, err := diagnose.Run(cmd.Context(), all, isNamed, f.span)
 	if err != nil {
 		return err
 	}
 	result.Notes = append(notes, result.Notes...)
+	diagnose.Sort(result.Findings, f.order)
 	here := hostRecord(host.Read("/"))
 	sheet := result.Sheet(here, f.evidence)
+	if f.one != "" {
+		sheet = result.Explain(f.one, sheet)
+	}
 	sheet.Command = strings.Join(a.args, " ")
 	if err := a.presentLive("diagnose", sheet, result.Document(here), f.out, f.json); err != nil {
 		return err

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tare/record"
@@ -27,15 +28,20 @@ func (r *Result) Answer() string {
 }
 
 func (f Finding) sentence() string {
-	text := fmt.Sprintf("%s %s, which costs %s", f.Container, f.Says, f.Cost.perSecond())
+	text := fmt.Sprintf("%s %s, which costs %s", f.Container, f.Says, f.Cost)
 	if f.Cost.Each > 0 {
 		text += fmt.Sprintf(", %s each time", short(f.Cost.Each))
 	}
 	return text + "."
 }
 
-// perSecond writes the time lost in each second.
-func (c Cost) perSecond() string { return fmt.Sprintf("%.2g s in each second", c.Rate) }
+// String writes the time lost in each second, or the memory held.
+func (c Cost) String() string {
+	if c.Bytes > 0 {
+		return bytes(c.Bytes)
+	}
+	return fmt.Sprintf("%.2g s in each second", c.Rate)
+}
 
 // Sheet is the page of the result.
 func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
@@ -57,7 +63,10 @@ func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
 	if len(r.Findings) == 0 {
 		return s
 	}
-	s.Parts = append(s.Parts, report.Filled(r.table(), r.settings())...)
+	s.Parts, s.Next = append(s.Parts, report.Filled(r.table(), settingsOf(r.Findings...))...), detailOf(r.Findings...)
+	if len(s.Next) > mostNext {
+		s.Next = s.Next[:mostNext]
+	}
 	for _, f := range r.Findings {
 		var part report.Part = f.evidence()
 		if !isWhole {
@@ -81,6 +90,9 @@ func (r *Result) weight() report.Weight {
 
 var tones = map[Level]report.Tone{High: report.Bad, Medium: report.Bad, Low: report.Plain, Harmless: report.Faint}
 
+// mostNext is how many commands are proposed.
+const mostNext = 3
+
 func (r *Result) table() report.Table {
 	t := report.Table{
 		Title: "Findings",
@@ -91,26 +103,36 @@ func (r *Result) table() report.Table {
 			{Head: "cost, s/s", Number: true}, {Head: "each, ms", Number: true}, {Head: "confidence", Optional: true},
 		},
 	}
+	if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Cost.Bytes > 0 }) {
+		t.Columns = slices.Insert(t.Columns, 5, report.Column{Head: "memory, MiB", Number: true})
+	}
 	for _, f := range r.Findings {
-		each := report.Absent()
+		lost, each, memory := report.Measured(f.Cost.Rate), report.Absent(), report.Absent()
 		if f.Cost.Each > 0 {
 			each = report.Measured(float64(f.Cost.Each) / float64(time.Millisecond))
 		}
-		t.Rows = append(t.Rows, []report.Cell{
-			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]},
-			report.Measured(f.Cost.Rate), each, {Text: string(f.Based)},
-		})
+		if f.Cost.Bytes > 0 {
+			lost, memory = report.Absent(), report.Measured(float64(f.Cost.Bytes)/mebibyte)
+		}
+		if f.Within != "" {
+			lost.Detail = "within " + f.Within
+		}
+		row := []report.Cell{{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]}, lost, each}
+		if len(t.Columns) > 6 {
+			row = append(row, memory)
+		}
+		t.Rows = append(t.Rows, append(row, report.Cell{Text: string(f.Based)}))
 	}
 	return t
 }
 
-// settings are what to set, the best first.
-func (r *Result) settings() report.Table {
+// settingsOf are what to set, the best first.
+func settingsOf(found ...Finding) report.Table {
 	t := report.Table{
 		Title:   "What to set",
 		Columns: []report.Column{{Head: "container"}, {Head: "setting"}},
 	}
-	for _, f := range r.Findings {
+	for _, f := range found {
 		for _, to := range f.Set {
 			t.Rows = append(t.Rows, []report.Cell{{Text: f.Container}, {Text: to.Says, Detail: to.Command}})
 		}
@@ -121,6 +143,7 @@ func (r *Result) settings() report.Table {
 func (f Finding) evidence() report.Table {
 	t := report.Table{
 		Title:   "Evidence: " + f.ID,
+		Note:    explanations[f.Kind].prose(),
 		Columns: []report.Column{{Head: "figure"}, {Head: "value"}, {Head: "source"}},
 	}
 	for _, e := range f.Evidence {

@@ -22,10 +22,6 @@ const (
 	// ended is the p99 of the delay that is left where a setting is said to end throttling:
 	// below the tick of most kernels nothing of a quota is visible.
 	ended = time.Millisecond
-
-	// idleEnough is the share of idle CPU time from which a quota saves nobody anything:
-	// shares would have given the container what it was refused.
-	idleEnough = 0.2
 )
 
 // throttled finds a quota that keeps a container from working.
@@ -118,8 +114,8 @@ func pieceOf(all *bursts.Histogram) time.Duration {
 }
 
 // remedies are what ends the throttling, by the model of the kernel's bandwidth control
-// ([tare/model/quota]): the smallest quota in the same period; a burst, where one is enough;
-// and no quota, where CPUs were idle meanwhile.
+// ([tare/model/quota]): the smallest quota in the same period; and a burst, where one is
+// enough. That no quota would do is [needless].
 func remedies(h *Host, f *Facts, w work) []Remedy {
 	if f.QuotaOf != "" {
 		return []Remedy{{Says: "a greater quota of the group above it, " + f.QuotaOf}}
@@ -139,12 +135,6 @@ func remedies(h *Host, f *Facts, w work) []Remedy {
 		all = append(all, Remedy{
 			Says:    fmt.Sprintf("a burst of %s beside the quota", short(b)),
 			Command: quotaCommand(f, to),
-		})
-	}
-	if h.Idle >= idleEnough {
-		all = append(all, Remedy{
-			Says:    fmt.Sprintf("its CPU shares alone, without a quota: CPUs were idle for %.0f %% of the time", 100*h.Idle),
-			Command: noQuotaCommand(f),
 		})
 	}
 	return all

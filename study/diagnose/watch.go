@@ -200,7 +200,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	logs := logSizes(subjects)
 	stopped := !kit.Wait(ctx, time.Duration(triageShare*float64(span)))
 	subjects = r.readAll(subjects, func(s *subject, to reading) { s.second = to })
-	h := &Host{CPUs: host.ReadTopology("/").CPUs()}
+	h := &Host{CPUs: host.ReadTopology("/").CPUs(), Memory: host.Read("/").Memory}
 	h.Kernel, _ = predict.HostKernel("/")
 	// Those that used most come first, in case there are too many.
 	slices.SortStableFunc(subjects, func(a, b *subject) int { return cmp.Compare(b.triaged(), a.triaged()) })
@@ -261,6 +261,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	}
 	r.Span = time.Since(r.Began)
 	engineWork(r.Facts, logs, hostBefore, hostAfter)
+	r.Notes = append(r.Notes, compareSiblings(ctx, r.Facts, h.Memory)...)
 	r.Findings, r.Notes = Diagnose(h, r.Facts), kit.Once(r.Notes)
 	return nil
 }
