@@ -10,23 +10,32 @@ import (
 	"time"
 
 	"tare/kernel/host"
+	"tare/kernel/memory"
 	"tare/probe"
 	"tare/probe/pagetable"
 )
 
-// hold holds memory, of which each page is unlike any other of the same process.
+// hold holds memory, of which each page is unlike any other of the same process. They are copies
+// of a file's pages: what is mapped of no file may be one mapping with what lies beside it.
 func hold(mib string) {
 	n, err := strconv.Atoi(mib)
 	if err != nil {
 		panic(err)
 	}
-	all := make([]byte, n*mebibyte)
+	file, err := os.CreateTemp("", "hold")
+	if err != nil {
+		panic(err)
+	}
+	mapping, err := memory.MapFile(file, n*mebibyte, false)
+	if err := errors.Join(err, os.Remove(file.Name()), file.Truncate(int64(n)*mebibyte)); err != nil {
+		panic(err)
+	}
+	all := mapping.Bytes()
 	for at := 0; at < len(all); at += pagetable.PageSize {
 		binary.LittleEndian.PutUint64(all[at:], uint64(at)+1)
 	}
 	fmt.Println("1") // it holds
 	time.Sleep(time.Hour)
-	_ = all[0]
 }
 
 // Three containers of an image hold the same 64 MiB; another of another image holds as much.
@@ -57,12 +66,12 @@ func TestSiblingsThatHoldTheSame(t *testing.T) {
 	for _, p := range all {
 		p.await(t)
 	}
-	memory := host.Read("/").Memory
-	notes := compareSiblings(t.Context(), facts, memory)
+	whole := host.Read("/").Memory
+	notes := compareSiblings(t.Context(), facts, whole)
 	if len(notes) > 0 {
 		t.Skipf("the host is too busy: %q", notes) // within the bound of time
 	}
-	got := one(t, Diagnose(&Host{CPUs: 2, Memory: memory}, facts))
+	got := one(t, Diagnose(&Host{CPUs: 2, Memory: whole}, facts))
 	t.Logf("%s %s: %s, %+v", got.ID, got.Says, got.Cost, got.Evidence)
 	if got.ID != "web-1/duplicated" {
 		t.Fatalf("%s, want web-1/duplicated", got.ID)

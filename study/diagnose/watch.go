@@ -230,8 +230,9 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		defer func() { _, _ = recording.Stop() }()
 		// Loading the programs took a while: what is compared begins now.
 		r.readAll(watched, func(s *subject, to reading) { s.second = to })
-		stopped = !kit.Wait(ctx, time.Duration((1-triageShare)*float64(span)))
 	}
+	// The counters of those that are not watched are of the whole time, too.
+	stopped = stopped || !kit.Wait(ctx, time.Duration((1-triageShare)*float64(span)))
 	if stopped && time.Since(r.Began) < Shortest {
 		return context.Cause(ctx)
 	}
