@@ -23,8 +23,8 @@ const (
 	mostSiblings = 4
 	// mostTables bounds the page tables that are read, in bytes: an entry is 8 of them.
 	mostTables = 4 << 20
-	// comparing bounds the time.
-	comparing = time.Second
+	// comparing bounds the time. On a host without idle CPU time the work takes a second.
+	comparing = 3 * time.Second
 	// sampledPages is about how many pages of each container are read.
 	sampledPages = 500
 	// leastTwice is the part of the host's memory below which duplicates are not worth a line.
