@@ -54,7 +54,8 @@ each second. A container without a finding has no line.`,
 	flags.StringVar(&f.out, "out", "", "directory for an HTML report (default: none)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
 	must(cmd.MarkFlagDirname("out"))
-	must(cmd.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(diagnose.Orders, cobra.ShellCompDirectiveNoFileComp)))
+	complete := cobra.FixedCompletions(diagnose.Orders, cobra.ShellCompDirectiveNoFileComp)
+	must(cmd.RegisterFlagCompletionFunc("sort", complete))
 	cmd.AddCommand(a.explainFinding())
 	return cmd
 }

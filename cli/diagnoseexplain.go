@@ -43,7 +43,9 @@ command that shows more. CONTAINER/FINDING is as diagnose --json and --evidence 
 
 // subjects finds what is to be diagnosed. With the container of a finding that is to be explained it
 // finds all others, since what a container pays may depend on them.
-func (f *diagnoseFlags) subjects(ctx context.Context, names []string) (all []container.Container, notes []string, isNamed bool, err error) {
+func (f *diagnoseFlags) subjects(ctx context.Context, names []string) (
+	all []container.Container, notes []string, isNamed bool, err error,
+) {
 	if f.one != "" {
 		all, notes, err = foundRunning(ctx, true, nil, nil)
 		if err == nil && slices.ContainsFunc(all, func(c container.Container) bool { return c.Name == names[0] }) {

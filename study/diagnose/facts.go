@@ -98,7 +98,9 @@ type Host struct {
 }
 
 // rules are all of them.
-var rules = []func(*Host, *Facts) []Finding{throttled, waiting, memoryLimit, checks, logs, proxy, duplicated, unpinned, needless}
+var rules = []func(*Host, *Facts) []Finding{
+	throttled, waiting, memoryLimit, checks, logs, proxy, duplicated, unpinned, needless,
+}
 
 // Diagnose applies every rule to every container. The costliest finding comes first.
 func Diagnose(h *Host, all []*Facts) []Finding {

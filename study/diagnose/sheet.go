@@ -117,7 +117,9 @@ func (r *Result) table() report.Table {
 		if f.Within != "" {
 			lost.Detail = "within " + f.Within
 		}
-		row := []report.Cell{{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]}, lost, each}
+		row := []report.Cell{
+			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]}, lost, each,
+		}
 		if len(t.Columns) > 6 {
 			row = append(row, memory)
 		}

@@ -161,7 +161,9 @@ func addressSpacesOf(c container.Container) (of addressSpaces) {
 	return of
 }
 
-func compare(ctx context.Context, members []*Facts, processes []pagetable.Process, images map[string][]*Facts) (err error) {
+func compare(
+	ctx context.Context, members []*Facts, processes []pagetable.Process, images map[string][]*Facts,
+) (err error) {
 	taker, _, err := pagetable.Open()
 	if err != nil {
 		return err
