@@ -95,6 +95,8 @@ type Host struct {
 	// Names are those of the containers that were watched, by the index that
 	// [bursts.Behind] has.
 	Names []string
+
+	modelled int // containers whose settings were computed
 }
 
 // rules are all of them.
@@ -104,7 +106,7 @@ var rules = []func(*Host, *Facts) []Finding{
 
 // Diagnose applies every rule to every container. The costliest finding comes first.
 func Diagnose(h *Host, all []*Facts) []Finding {
-	h.Waited = 0
+	h.Waited, h.modelled = 0, 0
 	for _, f := range all {
 		h.Waited += waited(f)
 	}

@@ -49,6 +49,21 @@ func TestSharesWouldDo(t *testing.T) {
 	}
 }
 
+// The model takes time: of many throttled containers it is asked for those that used most.
+func TestTheModelIsBounded(t *testing.T) {
+	var all []*Facts
+	for range mostModelled + 1 {
+		all = append(all, isolated())
+	}
+	commands := map[string]int{}
+	for _, f := range Diagnose(quietHost, all) {
+		commands[f.Set[0].Command]++
+	}
+	if commands["tare diagnose web"] != 1 || len(commands) != 2 {
+		t.Errorf("%v, want one that is to be looked at alone", commands)
+	}
+}
+
 // sleeper is throttled now and then, and loses nothing by it.
 func sleeper() *Facts {
 	f := isolated()

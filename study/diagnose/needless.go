@@ -14,23 +14,22 @@ const idleEnough = 0.2
 // needless finds a quota where CPU shares would do (S4): it throttled the container while CPUs
 // were idle, and nobody else waited for one. What it costs is what throttling costs.
 func needless(h *Host, f *Facts) []Finding {
-	held := throttled(h, f)
-	if len(held) == 0 || held[0].Level == Harmless || h.Idle < idleEnough {
+	held, ok := throttling(f)
+	if !ok || held.Level == Harmless || h.Idle < idleEnough {
 		return nil
 	}
 	// What it was refused has to fit into what was idle.
-	cost, idle := held[0].Cost, h.Idle*float64(h.CPUs)
 	others := h.Waited - waited(f)
-	if cost.Rate > idle || others >= leastWaiting {
+	if held.Cost.Rate > h.Idle*float64(h.CPUs) || others >= leastWaiting {
 		return nil
 	}
-	one := finding(f.Container, Needless, cost)
-	one.Within = held[0].ID
+	one := finding(f.Container, Needless, held.Cost)
+	one.Within = held.ID
 	one.Says = "its quota spares nobody anything: CPUs were idle, and nobody else waited"
 	one.Evidence = []Fact{
 		{"idle CPU time", fmt.Sprintf("%.0f %% of %d CPUs", 100*h.Idle, h.CPUs), "/proc/stat"},
 		{"waited by other containers", fmt.Sprintf("%.2g s in each second", others), "sched_switch"},
-		{"refused by the quota", cost.String(), "see " + held[0].ID},
+		{"refused by the quota", held.Cost.String(), "see " + held.ID},
 	}
 	one.Set = []Remedy{{Says: "its CPU shares alone, without a quota", Command: noQuotaCommand(f)}}
 	return []Finding{one}

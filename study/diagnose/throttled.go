@@ -31,8 +31,20 @@ const (
 // Where no such wait was seen, the time is the kernel's (throttled_usec of cpu.stat), which
 // adds up over CPUs and not over threads.
 func throttled(h *Host, f *Facts) []Finding {
-	if f.Bandwidth.Quota == 0 || f.Used.Throttled == 0 {
+	one, ok := throttling(f)
+	if !ok {
 		return nil
+	}
+	if one.Level != Harmless {
+		one.Set = remedies(h, f, workOf(f))
+	}
+	return []Finding{one}
+}
+
+// throttling is that finding without what to set, which takes the model's time.
+func throttling(f *Facts) (one Finding, ok bool) {
+	if f.Bandwidth.Quota == 0 || f.Used.Throttled == 0 {
+		return one, false
 	}
 	cost := Cost{Rate: rate(f.Used.ThrottledTime, f.Span)}
 	work := workOf(f)
@@ -43,7 +55,7 @@ func throttled(h *Host, f *Facts) []Finding {
 			cost.Events = cost.Rate / cost.Each.Seconds()
 		}
 	}
-	one := finding(f.Container, Throttled, cost)
+	one = finding(f.Container, Throttled, cost)
 	one.Says = fmt.Sprintf("used up its quota in %d of %d periods", f.Used.Throttled, f.Used.Periods)
 	one.Evidence = []Fact{
 		{"quota", f.Bandwidth.String(), "cpu.max, or cpu.cfs_quota_us"},
@@ -61,10 +73,8 @@ func throttled(h *Host, f *Facts) []Finding {
 	if cost.Rate < harmlessRate && float64(f.Used.Throttled) < harmlessEvents*f.Span.Seconds() {
 		one.Level = Harmless
 		one.Says += "; harmless unless somebody waits for that work"
-		return []Finding{one}
 	}
-	one.Set = remedies(h, f, work)
-	return []Finding{one}
+	return one, true
 }
 
 // work is what a container does between blockings.
@@ -120,6 +130,10 @@ func remedies(h *Host, f *Facts, w work) []Remedy {
 	if f.QuotaOf != "" {
 		return []Remedy{{Says: "a greater quota of the group above it, " + f.QuotaOf}}
 	}
+	if h.modelled == mostModelled {
+		return []Remedy{{Says: "a greater quota; which, a look at this container alone says", Command: "tare diagnose " + quoted(f.Container.Name)}}
+	}
+	h.modelled++
 	var all []Remedy
 	period := f.Bandwidth.Period
 	if q, ok := smallestQuota(h, f, w); ok {
@@ -139,6 +153,9 @@ func remedies(h *Host, f *Facts, w work) []Remedy {
 	}
 	return all
 }
+
+// mostModelled is for how many containers settings are computed, which takes some 40 ms of CPU time each.
+const mostModelled = 8
 
 // mostThreads bounds the model.
 const mostThreads = 256
