@@ -30,6 +30,9 @@ func TestDiagnoseWeight(t *testing.T) {
 	}
 	used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if !strings.Contains(out.String(), "containers: 10") {
+		t.Errorf("want a hundred containers to be found: %s", out)
+	}
 	t.Logf("CPU time %v in %v, memory at most %d KiB\n%s", cpu, span, used.Maxrss, out)
 	if cpu > span/10 {
 		t.Errorf("it used %v of CPU time within %v, want at most a tenth", cpu, span)
@@ -99,7 +102,7 @@ func startSmall(t *testing.T, count int) {
 	t.Cleanup(func() { removeGroups(t, top) })
 	for i := range count {
 		id := fmt.Sprintf("tare-weight-%d-%d", os.Getpid(), i)
-		linux["cgroupsPath"] = top + "/runc-" + id
+		linux["cgroupsPath"] = fmt.Sprintf("%s/libpod-%064x", top, 0xfeed0000+i) // as podman's without a daemon
 		bundle := filepath.Join(dir, id)
 		text, err := json.Marshal(spec)
 		if err := errors.Join(err, os.Mkdir(bundle, 0o755), os.WriteFile(filepath.Join(bundle, "config.json"), text, 0o600)); err != nil {
