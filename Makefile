@@ -295,6 +295,10 @@ bench-pages: go ## censuses against raw reads of the same, the fault recorder ag
 	$(GO) test -run '^$$' -bench 'Slowdown' -benchtime 15x -timeout 30m ./probe/faults
 	$(GO) test -run '^$$' -bench 'Of' ./census
 
+.PHONY: bench-diagnose
+bench-diagnose: go ## the CPU time and memory that diagnose takes of 100 containers (about a minute; needs root and an OCI runtime)
+	TARE_TEST_ALL=1 $(GO) test -count 1 -v -run DiagnoseWeight ./cli
+
 .PHONY: bench-aa
 bench-aa: setup ## 20 runs of the same against the same (about 8 minutes)
 	$(GO) build -o bin/weight ./bench/weight

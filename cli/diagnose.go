@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,12 +22,14 @@ type diagnoseFlags struct {
 	all      bool
 	span     time.Duration
 	failOn   string
+	order    string
 	evidence bool
 	out      string
 	json     string
 	latency  string
 	watch    bool
 	metrics  string
+	one      string // the finding to explain; empty shows all
 }
 
 func (a *app) diagnose() *cobra.Command {
@@ -53,7 +56,8 @@ each second. A container without a finding has no line.`,
 	flags.SortFlags = false
 	flags.BoolVar(&f.all, "all", false, "every container on this host")
 	flags.DurationVar(&f.span, "for", 10*time.Second, "how long to watch")
-	flags.BoolVar(&f.evidence, "evidence", false, "show the figures that each finding rests on")
+	flags.StringVar(&f.order, "sort", "cost", "`ORDER` of the findings: cost, name")
+	flags.BoolVarP(&f.evidence, "evidence", "v", false, "show what each finding rests on")
 	flags.StringVar(&f.failOn, "fail-on", "", "exit with 4 on a finding of this `LEVEL` or above: high, medium, low")
 	flags.StringVar(&f.out, "out", "", "directory for an HTML report (default: none)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
@@ -61,6 +65,9 @@ each second. A container without a finding has no line.`,
 	flags.BoolVar(&f.watch, "watch", false, "diagnose again and again; q or Ctrl-C ends it")
 	flags.StringVar(&f.metrics, "prometheus", "", "with --watch, serve the findings at `ADDRESS` (PORT, or HOST:PORT) for Prometheus")
 	must(cmd.MarkFlagDirname("out"))
+	complete := cobra.FixedCompletions(diagnose.Orders, cobra.ShellCompDirectiveNoFileComp)
+	must(cmd.RegisterFlagCompletionFunc("sort", complete))
+	cmd.AddCommand(a.explainFinding())
 	return cmd
 }
 
@@ -72,6 +79,8 @@ func (f *diagnoseFlags) check(args []string) error {
 		return usageError("name the containers to diagnose, or --all")
 	case f.failOn != "" && !slices.Contains(diagnose.Levels[:3], diagnose.Level(f.failOn)):
 		return usageError("--fail-on %s: want high, medium or low", f.failOn)
+	case f.order != "" && !slices.Contains(diagnose.Orders, f.order):
+		return usageError("--sort %s: want %s", f.order, strings.Join(diagnose.Orders, " or "))
 	case f.span < diagnose.Shortest || f.span > diagnose.Longest:
 		return usageError("--for %v: want %v to %v", f.span, diagnose.Shortest, diagnose.Longest)
 	case f.latency != "" && len(separated(args)) != 1:
@@ -102,16 +111,20 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 	if f.watch {
 		return a.watchDiagnose(cmd.Context(), f, args)
 	}
-	all, notes, err := foundRunning(cmd.Context(), f.all, args, nil)
+	all, notes, isNamed, err := f.subjects(cmd.Context(), args)
 	if err != nil {
 		return err
 	}
-	result, err := f.round(cmd.Context(), all, notes)
+	result, err := f.round(cmd.Context(), all, isNamed, notes)
 	if err != nil {
 		return err
 	}
+	diagnose.Sort(result.Findings, f.order)
 	here := hostRecord(host.Read("/"))
 	sheet := result.Sheet(here, f.evidence)
+	if f.one != "" {
+		sheet = result.Explain(f.one, sheet)
+	}
 	sheet.Command = terminal.Shell(a.args...)
 	if err := a.presentLive("diagnose", sheet, result.Document(here), f.out, f.json); err != nil {
 		return err
@@ -123,6 +136,7 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 func (f *diagnoseFlags) round(
 	ctx context.Context,
 	all []container.Container,
+	isNamed bool,
 	notes []string,
 ) (*diagnose.Result, error) {
 	var requests *diagnose.RequestCounter
@@ -132,7 +146,7 @@ func (f *diagnoseFlags) round(
 			return nil, err
 		}
 	}
-	result, err := diagnose.Run(ctx, all, !f.all, f.span)
+	result, err := diagnose.Run(ctx, all, isNamed, f.span)
 	if err != nil {
 		return nil, err
 	}

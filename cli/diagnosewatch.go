@@ -80,7 +80,7 @@ func (f *diagnoseFlags) rounds(
 	var v diagnose.View
 	show(v)
 	for {
-		result, err := f.round(ctx, all, notes)
+		result, err := f.round(ctx, all, !f.all, notes)
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -31,14 +31,14 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-const statusText = "Name:\tredis\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nCapEff:\t00000000a80425fb\nSeccomp:\t2\nCpus_allowed_list:\t0-1\nVmPTE:\t      52 kB\n"
+const statusText = "Name:\tredis\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nCapEff:\t00000000a80425fb\nSeccomp:\t2\nCpus_allowed_list:\t0-1\nVmPTE:\t      52 kB\nRssAnon:\t    640 kB\n"
 
 func TestParseStatus(t *testing.T) {
 	got, err := ParseStatus(strings.NewReader(statusText))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Status{CPUsAllowed: "0-1", Seccomp: 2, CapEff: "00000000a80425fb", UID: 2, GID: 6, PageTables: 52 * 1024}
+	want := Status{CPUsAllowed: "0-1", Seccomp: 2, CapEff: "00000000a80425fb", UID: 2, GID: 6, PageTables: 52 * 1024, Anonymous: 640 * 1024}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

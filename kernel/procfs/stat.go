@@ -76,6 +76,8 @@ type Status struct {
 	UID, GID    int    // effective
 	// PageTables is the memory that the process' page tables take, in bytes; 0 for a kernel thread.
 	PageTables uint64
+	// Anonymous is its anonymous memory, in bytes, each page counted where it is mapped.
+	Anonymous uint64
 }
 
 // ParseStatus parses /proc/PID/status.
@@ -99,6 +101,8 @@ func ParseStatus(r io.Reader) (Status, error) {
 			s.CapEff = value
 		case "Uid":
 			s.UID, err = effective(value)
+		case "RssAnon":
+			s.Anonymous, err = kibibytes(value)
 		case "VmPTE":
 			s.PageTables, err = kibibytes(value)
 		case "Gid":

@@ -35,6 +35,9 @@ const (
 	Layers      Kind = "image-layers"    // what looking up files in them takes
 	CopyUps     Kind = "copy-up"         // what writing to files of its image takes
 	Seccomp     Kind = "seccomp"         // what the filter of its system calls takes
+	Duplicated  Kind = "duplicated"      // memory that its image's other containers hold too
+	Unpinned    Kind = "unpinned"        // few CPUs' time, spread over many CPUs
+	Needless    Kind = "needless-quota"  // CPU shares would do
 )
 
 // Level is how much a finding costs.
@@ -62,17 +65,22 @@ const (
 
 // Finding is one thing that a container pays for.
 type Finding struct {
-	ID        string     `json:"id"` // CONTAINER/KIND
-	Kind      Kind       `json:"kind"`
-	Container string     `json:"container"`
-	Level     Level      `json:"level"`
-	Says      string     `json:"says"` // a clause
-	Cost      Cost       `json:"cost"`
-	Based     Confidence `json:"confidence"`
+	ID        string `json:"id"` // CONTAINER/KIND
+	Kind      Kind   `json:"kind"`
+	Container string `json:"container"`
+	Level     Level  `json:"level"`
+	Says      string `json:"says"` // a clause
+	Cost      Cost   `json:"cost"`
+	// Within is the finding of which the cost is this one's too: another view of the same time,
+	// which is not to be added up twice.
+	Within string     `json:"within,omitempty"`
+	Based  Confidence `json:"confidence"`
 	// Set are settings that would end it, each with the command; the first is preferred.
 	// It is empty where nothing needs to be set.
 	Set      []Remedy `json:"set,omitempty"`
 	Evidence []Fact   `json:"evidence"`
+	// Detail is the command that shows more of it; empty where there is none.
+	Detail string `json:"detail,omitempty"`
 }
 
 // Cost is what a finding costs.
@@ -84,6 +92,8 @@ type Cost struct {
 	Events float64       `json:"events_per_second,omitempty"`
 	// PerRequest is the time lost for each request; 0 where requests were not counted.
 	PerRequest time.Duration `json:"per_request_ns,omitempty"`
+	// Bytes is the memory held; 0 where it is time that is lost.
+	Bytes int64 `json:"bytes,omitempty"`
 }
 
 // Remedy is a setting, and the command that makes it.
@@ -114,17 +124,27 @@ func levelOf(rate float64) Level {
 // finding begins a finding of a container.
 func finding(c container.Container, k Kind, cost Cost) Finding {
 	return Finding{
-		ID: c.Name + "/" + string(k), Kind: k, Container: c.Name,
+		ID: idOf(c.Name, k), Kind: k, Container: c.Name,
 		Level: levelOf(cost.Rate), Cost: cost, Based: Measured,
 	}
 }
 
-// byCost sorts findings, the costliest first.
-func byCost(all []Finding) {
+// Orders are those in which findings are shown.
+var Orders = []string{"cost", "name"}
+
+// Sort sorts findings: the costliest first, or, by name, those of one container together.
+func Sort(all []Finding, order string) {
 	slices.SortStableFunc(all, func(a, b Finding) int {
+		byName := 0
+		if order == "name" {
+			byName = cmp.Compare(a.Container, b.Container)
+		}
 		return cmp.Or(
+			byName,
 			cmp.Compare(slices.Index(Levels, a.Level), slices.Index(Levels, b.Level)),
 			cmp.Compare(b.Cost.Rate, a.Cost.Rate),
+			cmp.Compare(b.Cost.Bytes, a.Cost.Bytes),
+			cmp.Compare(a.Within, b.Within),
 			cmp.Compare(a.ID, b.ID),
 		)
 	})

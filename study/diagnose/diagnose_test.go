@@ -129,20 +129,8 @@ func TestABurstIsEnough(t *testing.T) {
 	}
 }
 
-func TestIdleCPUsMakeSharesEnough(t *testing.T) {
-	idle := *quietHost
-	idle.Idle = 0.6
-	set := one(t, Diagnose(&idle, []*Facts{isolated()})).Set
-	if last := set[len(set)-1]; last.Command != "docker update --cpu-quota -1 web" {
-		t.Errorf("the last setting is %+v, want no quota", last)
-	}
-}
-
 func TestASleeperPaysNothing(t *testing.T) {
-	f := isolated()
-	f.Used = Counts{CPU: 4 * ms, Periods: 4, Throttled: 2, ThrottledTime: 198 * ms}
-	f.During, f.Sched = Counts{}, nil
-	if found := one(t, Diagnose(quietHost, []*Facts{f})); found.Level != Harmless || len(found.Set) > 0 {
+	if found := one(t, Diagnose(quietHost, []*Facts{sleeper()})); found.Level != Harmless || len(found.Set) > 0 {
 		t.Errorf("%+v, want it harmless and nothing to set", found)
 	}
 }

@@ -35,6 +35,9 @@ type Facts struct {
 	Engine EngineWork
 	// InKernel is what the kernel did for it while it was watched.
 	InKernel InKernel
+
+	// Twice is what it and the others of its image hold twice; the first of them has it.
+	Twice *Twice
 }
 
 // behind is how long its threads waited behind somebody.
@@ -88,26 +91,42 @@ type Host struct {
 	CPUs   int
 	Kernel quota.Kernel
 	// Idle is the share of the CPUs' time in which nothing ran.
-	Idle float64
+	Idle   float64
+	Memory int64 // bytes
+	// Waited is for how long, in each second, all containers' threads waited for a CPU behind
+	// somebody. [Diagnose] sets it.
+	Waited float64
 	// Names are those of the containers that were watched, by the index that
 	// [bursts.Behind] has.
 	Names []string
+
+	modelled int // containers whose settings were computed
 }
 
 // rules are all of them.
 var rules = []func(*Host, *Facts) []Finding{
 	throttled, waiting, memoryLimit, checks, logs, proxy, translated, layers, copyUps, filtered,
+	duplicated, unpinned, needless,
 }
 
 // Diagnose applies every rule to every container. The costliest finding comes first.
 func Diagnose(h *Host, all []*Facts) []Finding {
+	h.Waited, h.modelled = 0, 0
+	for _, f := range all {
+		h.Waited += waited(f)
+	}
 	var found []Finding
 	for _, f := range all {
 		for _, rule := range rules {
 			found = append(found, rule(h, f)...)
 		}
 	}
-	byCost(found)
+	for i := range found {
+		if e := explanations[found[i].Kind]; e.detail != nil {
+			found[i].Detail = e.detail(&found[i])
+		}
+	}
+	Sort(found, "cost")
 	return found
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tare/container"
+	"tare/terminal"
 )
 
 const (
@@ -100,7 +101,7 @@ func sampled(name string, f *Facts, samples float64) Fact {
 
 func flattenCommand(c container.Container) string {
 	if isEngine(c) {
-		return fmt.Sprintf("%s export %s | %[1]s import - NAME", c.Engine, quoted(c.Name))
+		return fmt.Sprintf("%s export %s | %[1]s import - NAME", c.Engine, terminal.Shell(c.Name))
 	}
 	return ""
 }
@@ -111,9 +112,9 @@ func volumeFor(c container.Container, dir, says string) Remedy {
 	switch {
 	case dir == "" || dir == "/":
 	case isEngine(c):
-		to.Command = "--volume NAME:" + quoted(dir)
+		to.Command = "--volume NAME:" + terminal.Shell(dir)
 	case c.Engine == container.Kubernetes:
-		to.Command = fmt.Sprintf("volumeMounts: [{name: NAME, mountPath: %s}]", quoted(dir))
+		to.Command = fmt.Sprintf("volumeMounts: [{name: NAME, mountPath: %s}]", terminal.Shell(dir))
 	}
 	return to
 }

@@ -58,7 +58,7 @@ func (h *Rounds) Add(r *Result) View {
 	for _, t := range was {
 		gone = append(gone, t.Finding)
 	}
-	byCost(gone)
+	Sort(gone, "cost")
 	for _, f := range gone {
 		t := was[f.ID].then(0)
 		if t.IsGone = true; slices.Max(t.Costs) > 0 {

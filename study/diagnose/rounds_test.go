@@ -19,7 +19,7 @@ func round(began time.Time, costs map[string]float64) *Result {
 			Set: []Remedy{{Says: "another setting"}},
 		})
 	}
-	byCost(r.Findings)
+	Sort(r.Findings, "cost")
 	return r
 }
 

@@ -61,6 +61,22 @@ func noQuotaCommand(f *Facts) string {
 	return write(f.CPU, "cpu.max", "max")
 }
 
+// pinCommand keeps a container on some CPUs: a list such as "0,3".
+func pinCommand(f *Facts, count int, list string) string {
+	c, unit := f.Container, unitOf(f.Container)
+	switch {
+	case isEngine(c):
+		return fmt.Sprintf("%s update --cpuset-cpus %s %s", c.Engine, list, terminal.Shell(c.Name))
+	case c.Engine == container.Kubernetes:
+		return fmt.Sprintf("resources: {limits: {cpu: %d}, requests: {cpu: %d}}, and the CPU manager's policy static", count, count)
+	case unit != "":
+		return fmt.Sprintf("systemctl set-property %s AllowedCPUs=%s", terminal.Shell(unit), list)
+	case f.CPU.Version == 2:
+		return write(f.CPU, "cpuset.cpus", list)
+	}
+	return ""
+}
+
 func memoryCommand(f *Facts, limit int64) string {
 	c, unit := f.Container, unitOf(f.Container)
 	switch {

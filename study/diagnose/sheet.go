@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tare/record"
@@ -27,7 +28,7 @@ func (r *Result) Answer() string {
 }
 
 func (f Finding) sentence() string {
-	text := fmt.Sprintf("%s %s, which costs %s", f.Container, f.Says, f.Cost.perSecond())
+	text := fmt.Sprintf("%s %s, which costs %s", f.Container, f.Says, f.Cost)
 	if f.Cost.Each > 0 {
 		text += fmt.Sprintf(", %s each time", short(f.Cost.Each))
 	}
@@ -37,8 +38,13 @@ func (f Finding) sentence() string {
 	return text + "."
 }
 
-// perSecond writes the time lost in each second.
-func (c Cost) perSecond() string { return fmt.Sprintf("%.2g s in each second", c.Rate) }
+// String writes the time lost in each second, or the memory held.
+func (c Cost) String() string {
+	if c.Bytes > 0 {
+		return bytes(c.Bytes)
+	}
+	return fmt.Sprintf("%.2g s in each second", c.Rate)
+}
 
 // Sheet is the page of the result.
 func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
@@ -57,9 +63,15 @@ func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
 	if r.Lost > 0 {
 		s.Banners = append(s.Banners, fmt.Sprintf("lost: %d scheduler events found no room: waits are too low by as many", r.Lost))
 	}
-	s.Parts = append(s.Parts, report.Filled(r.table(), r.settings())...)
 	if r.Requests != nil {
 		s.Parts = append(s.Parts, r.Requests.part())
+	}
+	if len(r.Findings) == 0 {
+		return s
+	}
+	s.Parts, s.Next = append(report.Filled(r.table(), settingsOf(r.Findings...)), s.Parts...), detailOf(r.Findings...)
+	if len(s.Next) > mostNext {
+		s.Next = s.Next[:mostNext]
 	}
 	for _, f := range r.Findings {
 		var part report.Part = f.evidence()
@@ -84,6 +96,9 @@ func (r *Result) weight() report.Weight {
 
 var tones = map[Level]report.Tone{High: report.Bad, Medium: report.Bad, Low: report.Plain, Harmless: report.Faint}
 
+// mostNext is how many commands are proposed.
+const mostNext = 3
+
 func (r *Result) table() report.Table {
 	t := report.Table{
 		Title: "Findings",
@@ -98,30 +113,42 @@ func (r *Result) table() report.Table {
 		t.Columns = append(t.Columns, report.Column{Head: "per request, ms", Number: true})
 		t.Note += " Per request: the cost, divided by the requests a second that the service counted."
 	}
+	held := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Cost.Bytes > 0 })
+	if held {
+		t.Columns = append(t.Columns, report.Column{Head: "memory, MiB", Number: true})
+	}
 	for _, f := range r.Findings {
-		each := report.Absent()
+		lost, each, memory := report.Measured(f.Cost.Rate), report.Absent(), report.Absent()
 		if f.Cost.Each > 0 {
 			each = milliseconds(f.Cost.Each)
 		}
+		if f.Cost.Bytes > 0 {
+			lost, memory = report.Absent(), report.Measured(float64(f.Cost.Bytes)/mebibyte)
+		}
+		if f.Within != "" {
+			lost.Detail = "within " + f.Within
+		}
 		row := []report.Cell{
-			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]},
-			report.Measured(f.Cost.Rate), each, {Text: string(f.Based)},
+			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]}, lost, each, {Text: string(f.Based)},
 		}
 		if r.Requests != nil {
 			row = append(row, milliseconds(f.Cost.PerRequest))
+		}
+		if held {
+			row = append(row, memory)
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
-// settings are what to set, the best first.
-func (r *Result) settings() report.Table {
+// settingsOf are what to set, the best first.
+func settingsOf(found ...Finding) report.Table {
 	t := report.Table{
 		Title:   "What to set",
 		Columns: []report.Column{{Head: "container"}, {Head: "setting"}},
 	}
-	for _, f := range r.Findings {
+	for _, f := range found {
 		for _, to := range f.Set {
 			t.Rows = append(t.Rows, []report.Cell{{Text: f.Container}, {Text: to.Says, Detail: to.Command}})
 		}
@@ -132,6 +159,7 @@ func (r *Result) settings() report.Table {
 func (f Finding) evidence() report.Table {
 	t := report.Table{
 		Title:   "Evidence: " + f.ID,
+		Note:    explanations[f.Kind].prose(),
 		Columns: []report.Column{{Head: "figure"}, {Head: "value"}, {Head: "source"}},
 	}
 	for _, e := range f.Evidence {

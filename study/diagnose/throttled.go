@@ -10,6 +10,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/model/quota"
 	"tare/probe/bursts"
+	"tare/terminal"
 )
 
 const (
@@ -22,10 +23,6 @@ const (
 	// ended is the p99 of the delay that is left where a setting is said to end throttling:
 	// below the tick of most kernels nothing of a quota is visible.
 	ended = time.Millisecond
-
-	// idleEnough is the share of idle CPU time from which a quota saves nobody anything:
-	// shares would have given the container what it was refused.
-	idleEnough = 0.2
 )
 
 // throttled finds a quota that keeps a container from working.
@@ -35,8 +32,20 @@ const (
 // Where no such wait was seen, the time is the kernel's (throttled_usec of cpu.stat), which
 // adds up over CPUs and not over threads.
 func throttled(h *Host, f *Facts) []Finding {
-	if f.Bandwidth.Quota == 0 || f.Used.Throttled == 0 {
+	one, ok := throttling(f)
+	if !ok {
 		return nil
+	}
+	if one.Level != Harmless {
+		one.Set = remedies(h, f, workOf(f))
+	}
+	return []Finding{one}
+}
+
+// throttling is that finding without what to set, which takes the model's time.
+func throttling(f *Facts) (one Finding, ok bool) {
+	if f.Bandwidth.Quota == 0 || f.Used.Throttled == 0 {
+		return one, false
 	}
 	cost := Cost{Rate: rate(f.Used.ThrottledTime, f.Span)}
 	work := workOf(f)
@@ -47,7 +56,7 @@ func throttled(h *Host, f *Facts) []Finding {
 			cost.Events = cost.Rate / cost.Each.Seconds()
 		}
 	}
-	one := finding(f.Container, Throttled, cost)
+	one = finding(f.Container, Throttled, cost)
 	one.Says = fmt.Sprintf("used up its quota in %d of %d periods", f.Used.Throttled, f.Used.Periods)
 	one.Evidence = []Fact{
 		{"quota", f.Bandwidth.String(), "cpu.max, or cpu.cfs_quota_us"},
@@ -65,10 +74,8 @@ func throttled(h *Host, f *Facts) []Finding {
 	if cost.Rate < harmlessRate && float64(f.Used.Throttled) < harmlessEvents*f.Span.Seconds() {
 		one.Level = Harmless
 		one.Says += "; harmless unless somebody waits for that work"
-		return []Finding{one}
 	}
-	one.Set = remedies(h, f, work)
-	return []Finding{one}
+	return one, true
 }
 
 // work is what a container does between blockings.
@@ -118,12 +125,16 @@ func pieceOf(all *bursts.Histogram) time.Duration {
 }
 
 // remedies are what ends the throttling, by the model of the kernel's bandwidth control
-// ([tare/model/quota]): the smallest quota in the same period; a burst, where one is enough;
-// and no quota, where CPUs were idle meanwhile.
+// ([tare/model/quota]): the smallest quota in the same period; and a burst, where one is
+// enough. That no quota would do is [needless].
 func remedies(h *Host, f *Facts, w work) []Remedy {
 	if f.QuotaOf != "" {
 		return []Remedy{{Says: "a greater quota of the group above it, " + f.QuotaOf}}
 	}
+	if h.modelled == mostModelled {
+		return []Remedy{{Says: "a greater quota; which, a look at this container alone says", Command: "tare diagnose " + terminal.Shell(f.Container.Name)}}
+	}
+	h.modelled++
 	var all []Remedy
 	period := f.Bandwidth.Period
 	if q, ok := smallestQuota(h, f, w); ok {
@@ -141,14 +152,11 @@ func remedies(h *Host, f *Facts, w work) []Remedy {
 			Command: quotaCommand(f, to),
 		})
 	}
-	if h.Idle >= idleEnough {
-		all = append(all, Remedy{
-			Says:    fmt.Sprintf("its CPU shares alone, without a quota: CPUs were idle for %.0f %% of the time", 100*h.Idle),
-			Command: noQuotaCommand(f),
-		})
-	}
 	return all
 }
+
+// mostModelled is for how many containers settings are computed, which takes some 40 ms of CPU time each.
+const mostModelled = 8
 
 // mostThreads bounds the model.
 const mostThreads = 256

@@ -209,7 +209,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	logs := logSizes(subjects)
 	stopped := !kit.Wait(ctx, time.Duration(triageShare*float64(span)))
 	subjects = r.readAll(subjects, func(s *subject, to reading) { s.second = to })
-	h := &Host{CPUs: host.ReadTopology("/").CPUs()}
+	h := &Host{CPUs: host.ReadTopology("/").CPUs(), Memory: host.Read("/").Memory}
 	h.Kernel, _ = predict.HostKernel("/")
 	// Those that used most come first, in case there are too many.
 	slices.SortStableFunc(subjects, func(a, b *subject) int { return cmp.Compare(b.triaged(), a.triaged()) })
@@ -233,6 +233,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	}
 	var recording *bursts.Recording
 	var inKernel *kernelWatch
+	rest := time.Duration((1 - triageShare) * float64(span))
 	if len(targets) > 0 && !stopped {
 		inKernel = watchKernel(watched, named, r.Began)
 		defer inKernel.close()
@@ -242,7 +243,9 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		defer func() { _, _ = recording.Stop() }()
 		// Loading the programs took a while: what is compared begins now.
 		r.readAll(watched, func(s *subject, to reading) { s.second = to })
-		stopped = !inKernel.wait(ctx, time.Duration((1-triageShare)*float64(span)))
+		stopped = !inKernel.wait(ctx, rest)
+	} else if !stopped { // the counters are of the whole time, too
+		stopped = !kit.Wait(ctx, rest)
 	}
 	if stopped && time.Since(r.Began) < Shortest {
 		return context.Cause(ctx)
@@ -274,6 +277,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	}
 	r.Span = time.Since(r.Began)
 	engineWork(r.Facts, logs, hostBefore, hostAfter)
+	r.Notes = append(r.Notes, compareSiblings(ctx, r.Facts, h.Memory)...)
 	r.Findings, r.Notes = Diagnose(h, r.Facts), kit.Once(r.Notes)
 	return nil
 }
