@@ -95,8 +95,8 @@ type Counts struct {
 	OtherElsewhere uint64
 
 	// Delays is the sum, over the bursts that ended, of the length times what was waited within,
-	// in units of 2^20 ns^2: see [Group.Delay].
-	Delays uint64
+	// in ns^2: see [Group.Delay].
+	Delays float64
 }
 
 func (c Counts) plus(o Counts) Counts {
@@ -140,7 +140,7 @@ const (
 	Kernel  = -2 // threads of the kernel
 	Nobody  = -3 // the CPU was idle: it was waking up, or on its way into the thread
 	Unknown = -4 // the wait began further back than is remembered, or elsewhere
-	Quota   = -5 // the group's quota was used up when the wait began, whoever had the CPU
+	Quota   = -5 // the group's quota was used up when the wait began or while it went on, whoever had the CPU
 )
 
 // Behind is how long a group's threads waited for a CPU while another had it.
@@ -178,7 +178,7 @@ type Group struct {
 // nothing. Bursts that go on are not in it, and it is 0 where stacks are kept.
 func (g *Group) Delay() time.Duration {
 	if sum := g.Burst.Sum(); sum > 0 {
-		return time.Duration(float64(g.Delays) * (1 << 20) / float64(sum))
+		return time.Duration(g.Delays / float64(sum))
 	}
 	return 0
 }

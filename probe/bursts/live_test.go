@@ -159,9 +159,6 @@ func record(t testing.TB, targets []Target, o Options) *Recording {
 // group makes a control group of the test's own, in the hierarchies that follow processes.
 func group(t testing.TB, name string) cgroup.Group {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("making cgroups needs root")
-	}
 	layout, err := cgroup.Host()
 	if err != nil {
 		t.Skip(err)
@@ -171,7 +168,33 @@ func group(t testing.TB, name string) cgroup.Group {
 		t.Fatal(err)
 	}
 	g := mine.Tracking().Child("tare-bursts").Child(fmt.Sprintf("%s-%d", name, os.Getpid()))
-	if err := g.Create(); err != nil {
+	create(t, g)
+	return g
+}
+
+// groupOf makes a control group of the test's own in the hierarchy with that controller.
+func groupOf(t testing.TB, controller string) cgroup.Group {
+	t.Helper()
+	layout, err := cgroup.Host()
+	if err != nil {
+		t.Skip(err)
+	}
+	h, ok := layout.For(controller)
+	if !ok {
+		t.Skipf("no hierarchy has the %s controller", controller)
+	}
+	g := cgroup.Layout{Hierarchies: []cgroup.Hierarchy{h}}.At(fmt.Sprintf("tare-bursts-%d", os.Getpid()))
+	create(t, g, controller)
+	return g
+}
+
+// create makes a control group until the test ends.
+func create(t testing.TB, g cgroup.Group, controllers ...string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("making cgroups needs root")
+	}
+	if err := g.Create(controllers...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -179,7 +202,39 @@ func group(t testing.TB, name string) cgroup.Group {
 			t.Error(err)
 		}
 	})
-	return g
+}
+
+// What waits in a group that has used up its quota does not wait for a neighbour. That holds too
+// for a thread that was queued before the other one used up the quota.
+func TestQuotaUsedUpWhileQueued(t *testing.T) {
+	limited, others := groupOf(t, "cpu"), group(t, "others")
+	limits := cgroup.Limits{Bandwidth: cgroup.Bandwidth{Quota: 5 * time.Millisecond, Period: 100 * time.Millisecond}}
+	if err := limited.Apply(limits); err != nil {
+		t.Skip(err)
+	}
+	start(t, "spin", &others)
+	start(t, "spin", &limited)
+	start(t, "spin", &limited)
+	r := record(t, []Target{{Name: "limited", Cgroup: limited.Places[0].Dir()}}, Options{})
+	var g *Group
+	for waited := time.Duration(0); waited < 2*time.Second; {
+		reading, err := r.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		g = &reading.Groups[0]
+		waited = g.Wait.Sum()
+	}
+	var all, held time.Duration
+	for _, b := range g.Behind {
+		all += b.Time
+		if b.Group == Quota {
+			held += b.Time
+		}
+	}
+	if held < all*8/10 {
+		t.Errorf("of %v waited, %v are for the quota, which is 5 ms in 100 ms for two threads: %+v", all, held, g.Behind)
+	}
 }
 
 func TestAnswersAndComputing(t *testing.T) {
@@ -300,23 +355,7 @@ func TestProcessesAndTheirChildren(t *testing.T) {
 }
 
 func TestEveryGroup(t *testing.T) {
-	layout, err := cgroup.Host()
-	if err != nil {
-		t.Skip(err)
-	}
-	h, ok := layout.For("memory")
-	if !ok || os.Geteuid() != 0 {
-		t.Skip("needs root and a hierarchy with the memory controller")
-	}
-	g := cgroup.Layout{Hierarchies: []cgroup.Hierarchy{h}}.At(fmt.Sprintf("tare-bursts-%d", os.Getpid()))
-	if err := g.Create(); err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(g.Kill(context.Background()), g.Remove(context.Background())); err != nil {
-			t.Error(err)
-		}
-	})
+	g := groupOf(t, "memory")
 	server := start(t, "echo", &g)
 	r := record(t, nil, Options{Controller: "memory"})
 	before := server.voluntary(t)

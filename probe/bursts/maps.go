@@ -1,6 +1,9 @@
 package bursts
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // What the programs keep, as bpf/bursts.c lays it out.
 
@@ -16,7 +19,8 @@ type kernelHistograms struct{ Burst, Wait, Blocked, Run kernelHistogram }
 type kernelCounts struct {
 	CPUTime, Bursts, Wakeups, Voluntary, Involuntary, Migrations uint64
 	Hard, Soft, InterruptWakeups                                 uint64
-	InterruptElsewhere, OtherElsewhere, Delays                   uint64
+	InterruptElsewhere, OtherElsewhere                           uint64
+	Delays, DelaysRest, Throttled                                uint64
 }
 
 func (k kernelCounts) counts() Counts {
@@ -24,7 +28,8 @@ func (k kernelCounts) counts() Counts {
 		CPUTime: time.Duration(k.CPUTime), Bursts: k.Bursts, Wakeups: k.Wakeups,
 		Voluntary: k.Voluntary, Involuntary: k.Involuntary, Migrations: k.Migrations,
 		Hard: k.Hard, Soft: k.Soft, InterruptWakeups: k.InterruptWakeups,
-		InterruptElsewhere: k.InterruptElsewhere, OtherElsewhere: k.OtherElsewhere, Delays: k.Delays,
+		InterruptElsewhere: k.InterruptElsewhere, OtherElsewhere: k.OtherElsewhere,
+		Delays: math.Ldexp(float64(k.Delays), 40) + math.Ldexp(float64(k.DelaysRest), 20),
 	}
 }
 

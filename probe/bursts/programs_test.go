@@ -3,6 +3,7 @@ package bursts
 import (
 	"strings"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf/btf"
@@ -62,6 +63,17 @@ func TestLayoutsAgree(t *testing.T) {
 		if !found {
 			t.Errorf("the programs' thread has no %s", name)
 		}
+	}
+}
+
+// Bursts of a second that each waited a second are added up for thousands of years.
+func TestDelaysDoNotWrap(t *testing.T) {
+	const century = 100 * 365 * 24 * 3600
+	var g Group
+	g.Counts = kernelCounts{Delays: century * 1e18 >> 40, DelaysRest: 1 << 20}.counts()
+	g.Burst.sum = century * 1e9
+	if got := g.Delay().Round(time.Microsecond); got != time.Second {
+		t.Errorf("each second waited %v, want 1 s", got)
 	}
 }
 

@@ -40,7 +40,7 @@ func isolated() *Facts {
 }
 
 // product is a burst's part of [bursts.Counts.Delays].
-func product(length, waited time.Duration) uint64 { return uint64(length>>10) * uint64(waited>>10) }
+func product(length, waited time.Duration) float64 { return float64(length) * float64(waited) }
 
 func one(t *testing.T, found []Finding) Finding {
 	t.Helper()

@@ -27,9 +27,8 @@ const (
 
 // throttled finds a quota that keeps a container from working.
 //
-// A thread waits because of the quota where its group's was used up when the wait began, as
-// the probe sees (cfs_rq->throttle_count). A thread that was queued before is not among them.
-// Where no such wait was seen, the time is the kernel's (throttled_usec of cpu.stat), which
+// A thread waits because of the quota from when its group's was used up, as the probe sees
+// (cfs_rq->throttle_count). Where no such wait was seen, the time is the kernel's (throttled_usec of cpu.stat), which
 // adds up over CPUs and not over threads.
 func throttled(h *Host, f *Facts) []Finding {
 	one, ok := throttling(f)

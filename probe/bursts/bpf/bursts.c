@@ -78,11 +78,14 @@ struct counts {
 	__u64 hard, soft;         // interrupts while a thread of the target had the CPU
 	__u64 interrupt_wakeups;  // wakings from within an interrupt
 	__u64 interrupt_elsewhere, other_elsewhere; // wakings after which the thread went on on another CPU
-	__u64 delays; // of bursts: their length times what they waited, in units of 2^20 ns^2
+	// Of bursts: their length times what they waited, in units of 2^40 ns^2, and the rest in
+	// units of 2^20 ns^2.
+	__u64 delays, delays_rest;
+	__u64 throttled; // when a thread last left this CPU, with its group throttled there
 };
 
-// Of both times of a product, so that bursts of a second that wait as long fit for a century.
-#define PRODUCT_SHIFT 10
+#define PRODUCT_SHIFT 10 // of both times of a product, which else would not fit
+#define REST_SHIFT (2 * PRODUCT_SHIFT)
 
 enum mode { UNSEEN = 0, RUNNING, QUEUED, BLOCKED };
 
@@ -581,6 +584,18 @@ static __noinline void explain(__s32 waiter, __u32 cpu, __u64 from, __u64 to)
 	blame(waiter, UNKNOWN, between(told, to - from));
 }
 
+// add_delay adds the length of a burst times what it waited. Both may be up to 52 days.
+static __always_inline void add_delay(struct counts *c, __u64 burst, __u64 waited)
+{
+	if ((burst | waited) >> (32 + PRODUCT_SHIFT)) { // the product with a rest would not fit
+		c->delays += (burst >> REST_SHIFT) * (waited >> REST_SHIFT);
+		return;
+	}
+	__u64 product = (burst >> PRODUCT_SHIFT) * (waited >> PRODUCT_SHIFT);
+	c->delays += product >> REST_SHIFT;
+	c->delays_rest += product & ((1 << REST_SHIFT) - 1);
+}
+
 // away takes a thread of a target off its CPU.
 static __always_inline void away(__u64 *ctx, struct task_struct *prev, struct thread *t, __s32 target, __u32 state, __u32 cpu, bool first, __u64 now)
 {
@@ -597,6 +612,9 @@ static __always_inline void away(__u64 *ctx, struct task_struct *prev, struct th
 		ran = burst = between(began, now);
 	}
 	c->cpu_time += ran;
+	bool held = throttled(prev);
+	if (held)
+		c->throttled = now;
 	struct histograms *h = histograms_of(target, cpu);
 	if (ran && h)
 		count_in(&h->run, ran);
@@ -607,7 +625,7 @@ static __always_inline void away(__u64 *ctx, struct task_struct *prev, struct th
 			if (h)
 				count_in(&h->burst, burst);
 			if (t && !keep_stacks)
-				c->delays += (burst >> PRODUCT_SHIFT) * (*waited_of(t) >> PRODUCT_SHIFT);
+				add_delay(c, burst, *waited_of(t));
 		}
 		if (t && !keep_stacks)
 			*waited_of(t) = 0;
@@ -620,7 +638,7 @@ static __always_inline void away(__u64 *ctx, struct task_struct *prev, struct th
 	t->since = now;
 	t->burst = burst;
 	t->mode = state ? BLOCKED : QUEUED;
-	t->held = !state && throttled(prev);
+	t->held = !state && held;
 	t->cpu = t->last = cpu;
 	if (!keep_stacks || state & DEAD)
 		return;
@@ -658,6 +676,25 @@ static __always_inline void returned(struct task_struct *next, struct thread *t,
 	__sync_fetch_and_add(&a->count, 1);
 }
 
+// account_for tells what a thread waited for: for its quota from when that was used up, and
+// before that for who had the CPU. A group may be throttled while the thread is queued. The
+// kernel moves no thread that is queued in a throttled group to another CPU.
+static __always_inline void account_for(__s32 target, struct thread *t, __u32 cpu, __u64 now)
+{
+	__u64 throttled = t->held ? t->since : 0;
+	__u32 at = target;
+	struct counts *c = bpf_map_lookup_elem(&counts_of, &at);
+	if (!t->held && t->cpu == cpu && c)
+		throttled = c->throttled;
+	if (throttled < t->since) {
+		explain(target, t->cpu, t->since, now);
+		return;
+	}
+	if (throttled > t->since)
+		explain(target, t->cpu, t->since, throttled);
+	blame(target, QUOTA, between(throttled, now));
+}
+
 // arrive puts a thread of a target on a CPU.
 static __always_inline void arrive(struct task_struct *next, struct thread *t, __s32 target, __u32 cpu, __u64 now)
 {
@@ -670,12 +707,8 @@ static __always_inline void arrive(struct task_struct *next, struct thread *t, _
 		struct histograms *h = histograms_of(target, cpu);
 		if (h)
 			count_in(&h->wait, waited);
-		if (blaming && waited >= blamed_from) {
-			if (t->held)
-				blame(target, QUOTA, waited);
-			else
-				explain(target, t->cpu, t->since, now);
-		}
+		if (blaming && waited >= blamed_from)
+			account_for(target, t, cpu, now);
 	}
 	bool moved = t->mode != UNSEEN && t->cpu != cpu;
 	bool elsewhere = t->woken && t->last != NO_CPU && t->last != cpu;
@@ -879,11 +912,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int before)
 	struct thread *t = settle(task, copy.target, copy.group);
 	if (!t)
 		return 0;
-	t->since = copy.since;
-	t->burst = copy.burst;
-	t->mode = copy.mode;
-	t->cpu = copy.cpu;
-	t->last = copy.last;
+	copy.tid = tid;
+	*t = copy;
 	return 0;
 }
 
