@@ -291,6 +291,15 @@ func (s Setting) Quota() (quota, period time.Duration, limited bool) {
 	return time.Duration(math.Round(s.CPUs*float64(period.Microseconds()))) * time.Microsecond, period, true
 }
 
+// Limits are those of the setting as the program's control group is to have them.
+func (s Setting) Limits() cgroup.Limits {
+	l := cgroup.Limits{Shares: s.CPUShares, CPUs: s.CPUSet, Memory: s.Memory}
+	if quota, period, limited := s.Quota(); limited {
+		l.Bandwidth = cgroup.Bandwidth{Quota: quota, Period: period, Burst: s.CPUBurst}
+	}
+	return l
+}
+
 func formatBytes(n int64) string {
 	for _, u := range []struct {
 		suffix string

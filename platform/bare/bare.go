@@ -329,14 +329,6 @@ func (p place) lay(ctx context.Context, spec platform.Spec, work string) (rootfs
 	return tree, err
 }
 
-func limitsOf(s platform.Setting) cgroup.Limits {
-	l := cgroup.Limits{Shares: s.CPUShares, CPUs: s.CPUSet, Memory: s.Memory}
-	if quota, period, limited := s.Quota(); limited {
-		l.Bandwidth = cgroup.Bandwidth{Quota: quota, Period: period, Burst: s.CPUBurst}
-	}
-	return l
-}
-
 // orderFor is the order to execute a program in the laid-out root.
 func orderFor(p platform.Process, root string) order {
 	return order{

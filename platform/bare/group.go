@@ -40,7 +40,7 @@ func (h *host) makeGroup(ctx context.Context, things *held.Things, spec platform
 	switch {
 	case h.name == Cgroup:
 		controllers = []string{"cpu", "cpuset", "memory", "pids", "io"}
-		limits = limitsOf(spec.Setting)
+		limits = spec.Setting.Limits()
 		g.own = layout.At(spec.Parent()).Child(spec.Name)
 	case spec.Group != "":
 		if g, err = inBox(layout, spec); err != nil {

@@ -20,7 +20,6 @@ import (
 	"tare/kernel/procfs"
 	"tare/platform"
 	"tare/platform/engine"
-	"tare/platform/ocispec"
 )
 
 // instance is one started container. It implements [platform.Instance].
@@ -120,7 +119,7 @@ func (i *instance) verify() error {
 	if err != nil {
 		return err
 	}
-	if diff := ocispec.Limits(i.Spec.Setting).Missing(got); diff != "" {
+	if diff := i.Spec.Setting.Limits().Missing(got); diff != "" {
 		return fmt.Errorf("%s has not put the setting in force: %s", i.l.runtime, diff)
 	}
 	return nil

@@ -85,7 +85,7 @@ func (l *launch) makeGroup(ctx context.Context) (err error) {
 		if err := l.group.Create("cpu", "cpuset", "memory", "pids", "io"); err != nil {
 			return err
 		}
-		return l.group.Apply(ocispec.Limits(l.spec.Setting))
+		return l.group.Apply(l.spec.Setting.Limits())
 	}, func(ctx context.Context) error { return held.EndGroup(ctx, l.group) })
 }
 
@@ -218,7 +218,7 @@ func (l *launch) verify(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	want := ocispec.Limits(l.spec.Setting)
+	want := l.spec.Setting.Limits()
 	got, err := l.group.Own()
 	if err != nil {
 		return err

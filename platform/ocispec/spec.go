@@ -13,7 +13,6 @@ import (
 	"github.com/moby/profiles/seccomp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"tare/kernel/cgroup"
 	"tare/platform"
 	"tare/platform/rootfs"
 )
@@ -175,15 +174,6 @@ func (c Container) namespaces() []specs.LinuxNamespace {
 		all = append(all, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return all
-}
-
-// Limits are those of a setting as the container's group is to have them.
-func Limits(s platform.Setting) cgroup.Limits {
-	l := cgroup.Limits{Shares: s.CPUShares, CPUs: s.CPUSet, Memory: s.Memory}
-	if quota, period, limited := s.Quota(); limited {
-		l.Bandwidth = cgroup.Bandwidth{Quota: quota, Period: period, Burst: s.CPUBurst}
-	}
-	return l
 }
 
 // resources are the limits as the runtime specification has them. Where a

@@ -234,13 +234,7 @@ func agree(a, b map[string]string) bool {
 }
 
 // bandwidthOf is a condition's, as the kernel has it.
-func bandwidthOf(s platform.Setting) quota.Bandwidth {
-	q, period, limited := s.Quota()
-	if !limited {
-		return quota.Bandwidth{}
-	}
-	return quota.Bandwidth{Quota: q, Period: period, Burst: s.CPUBurst}
-}
+func bandwidthOf(s platform.Setting) quota.Bandwidth { return quota.Bandwidth(s.Limits().Bandwidth) }
 
 func predict(r overhead.Reading, base record.Condition, limited []record.Condition, o Options) (Service, error) {
 	s := Service{
