@@ -90,6 +90,8 @@ type Memory struct {
 	Limit, Free int64
 	// SwapSize and SwapFree are of the swap that is used. Bytes.
 	SwapSize, SwapFree int64
+	// SwapFails tells that the device fails to which the next pages would leave.
+	SwapFails bool
 	// Pool is memory that compressed swap holds. Bytes.
 	Pool int64
 }

@@ -21,11 +21,23 @@ type failing struct {
 		Read() ([]swap.Failure, error)
 	}
 	now func() time.Time
-	of  map[string]*failures // by the path of the area
+	of  map[area]*failures
 	// pending are failures whose area could not be looked up yet.
 	pending []swap.Failure
 
 	isUnreadable atomic.Bool // one does not give pages back
+}
+
+// area identifies a swap area for as long as it is in use. The same path may be of another device later.
+type area struct {
+	path   string
+	size   int64
+	device swap.Device // nothing where it is not known
+}
+
+func (f *failing) area(a swap.Area) area {
+	device, _ := f.host.Below(a.Path) // nothing where it fails
+	return area{a.Path, a.Size, device}
 }
 
 // failures are those of one area since it is in use.
@@ -61,13 +73,14 @@ func (f *failing) look() (text string, holds bool, err error) {
 		}
 	}
 	var says []string
-	inUse, isUnreadable := map[string]*failures{}, false
+	inUse, isUnreadable := map[area]*failures{}, false
 	for _, a := range areas {
-		n := f.of[a.Path]
+		id := f.area(a)
+		n := f.of[id]
 		if n == nil {
 			continue
 		}
-		inUse[a.Path] = n
+		inUse[id] = n
 		isUnreadable = isUnreadable || n.reads > 0
 		stays := n.reads > 0 || f.now().Sub(n.lastWrite) < failedFor
 		holds = holds || stays && a.Priority == first && a.Size-a.Used >= annex.PageSize
@@ -83,14 +96,14 @@ func (f *failing) look() (text string, holds bool, err error) {
 // note notes a failure of the area on that device, or of those whose device is not known.
 func (f *failing) note(one swap.Failure, areas []swap.Area) {
 	for _, a := range areas {
-		below, err := f.host.Below(a.Path)
-		if err == nil && below != one.Device && f.host.Disk(below) != one.Device {
+		id := f.area(a)
+		if id.device != (swap.Device{}) && id.device != one.Device && f.host.Disk(id.device) != one.Device {
 			continue
 		}
-		n := f.of[a.Path]
+		n := f.of[id]
 		if n == nil {
 			n = &failures{}
-			f.of[a.Path] = n
+			f.of[id] = n
 		}
 		if one.Write {
 			n.writes, n.lastWrite = n.writes+1, f.now()
@@ -120,6 +133,9 @@ func (d *Daemon) lookAtSwap() {
 	if holds && !d.swapFails {
 		d.log(Decision{What: "error", Why: "swap", Error: text})
 		d.movers.halt()
+	}
+	if holds != d.swapFails {
+		d.memoryAt = 0 // data is to know
 	}
 	d.swapTrouble, d.swapFails = text, holds
 }

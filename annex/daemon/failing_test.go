@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/config"
 	"tare/annex/control"
 	"tare/kernel/filesystem/fusetest"
 	"tare/kernel/swap"
@@ -24,7 +25,7 @@ func (l *logged) Read() (all []swap.Failure, err error) {
 func TestFailing(t *testing.T) {
 	const head, low, high = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n", "/low partition 1024 0 1\n", "/high partition 1024 "
 	root, log, now := t.TempDir(), &logged{}, time.Unix(0, 0)
-	f := &failing{host: swap.Host{Root: root}, log: log, now: func() time.Time { return now }, of: map[string]*failures{}}
+	f := &failing{host: swap.Host{Root: root}, log: log, now: func() time.Time { return now }, of: map[area]*failures{}}
 	// No device is known of either area: a failure may be of both.
 	read, write := swap.Failure{}, swap.Failure{Write: true}
 	for n, c := range []struct {
@@ -44,6 +45,8 @@ func TestFailing(t *testing.T) {
 		{nil, 0, head + low + high + "0 0\n", []string{"/high"}, false},
 		{nil, 0, head + low, nil, false},
 		{nil, 0, head + high + "0 2\n", nil, false}, // put to use anew
+		{[]swap.Failure{write}, 0, head + high + "0 2\n", []string{"/high"}, true},
+		{nil, 0, head + "/high partition 2048 0 2\n", nil, false}, // another device at the same path
 	} {
 		now = now.Add(c.after)
 		*log = c.failed
@@ -58,6 +61,21 @@ func TestFailing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Data is told that swap fails, and that it no longer does.
+func TestDataIsToldOfFailingSwap(t *testing.T) {
+	manage(t, box128, config.Manage, crowded, func(t *testing.T, h *host, d *Daemon) {
+		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
+		fails := true
+		_ = d.do(t.Context(), func() {
+			d.parts.Failing = func() (string, bool, error) { return "swap area /high does not take pages", fails, nil }
+		})
+		says := func() bool { return warns("nothing can leave")(d.Status()) }
+		awaits(t, 2*calmLook, "that nothing leaves", says)
+		_ = d.do(t.Context(), func() { fails = false })
+		awaits(t, 2*calmLook, "the end of that", func() bool { return !says() })
+	})
 }
 
 // warns tells that a warning says something.

@@ -59,6 +59,7 @@ func (d *Daemon) readMemory(now annex.Moment) {
 	}
 	d.blind = false
 	d.brake()
+	m.SwapFails = d.swapFails
 	d.memory = m
 	if d.settings.Mode == config.Observe {
 		m = d.shadow.memory(m)

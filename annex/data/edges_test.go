@@ -3,6 +3,7 @@ package data
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -434,6 +435,34 @@ func TestDrainPassesByWhatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A request that was stopped while it met pages that cannot be read, as where the device takes long
+// to refuse each, does not have a drain begin anew with these.
+func TestDrainGoesOnAfterAStop(t *testing.T) {
+	m := emptied(ContextInfo{})
+	m.policy.MostComing = 40
+	const unreadable, each = 60, 10
+	tried, came := 0, 0
+	for at := 3 * second; at < 120*second; at = at.After(500 * time.Millisecond) {
+		requests, _ := m.Plan(at)
+		for _, q := range requests {
+			r := annex.Result{Number: q.Number, ID: q.ID, Op: q.Op, Began: at, Ended: at, Asked: annex.Count(q.Runs)}
+			done := min(each, r.Asked)
+			r.Stopped = done < r.Asked
+			if from := q.Runs[0].First; from < unreadable {
+				r.Unread = []annex.Run{{First: from, Pages: min(done, int(unreadable-from))}}
+				r.Err = errors.New("cannot be read")
+			}
+			r.Moved = done - annex.Count(r.Unread)
+			r.Parts = []annex.Part{{Done: done, Moved: r.Moved}}
+			tried, came = tried+annex.Count(r.Unread), came+r.Moved
+			m.Done(r)
+		}
+	}
+	if came != 100-unreadable || tried > 3*unreadable {
+		t.Errorf("%d pages came, want %d; %d tries of those that cannot be read", came, 100-unreadable, tried)
+	}
+}
+
 func TestDrainWaitsForCriticalContainers(t *testing.T) {
 	m := emptied(ContextInfo{})
 	m.Add(ContextInfo{ID: "c", Class: annex.Critical})
@@ -444,6 +473,18 @@ func TestDrainWaitsForCriticalContainers(t *testing.T) {
 	}
 	if _, next := m.Plan(3 * second); next == 0 {
 		t.Error("nothing is to be planned again")
+	}
+}
+
+// Where the swap device fails nothing is asked to leave, which would be refused.
+func TestNothingLeavesToSwapThatFails(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		m, _ := edge(ContextInfo{})
+		m.Memory(annex.Memory{At: 9 * second, Limit: 1 << 30, SwapSize: 1 << 30, SwapFree: 1 << 30, SwapFails: fails})
+		requests, _ := m.Plan(10 * second)
+		if says := m.Status().Degraded; (len(requests) == 0) != fails || strings.Contains(says, "device fails") != fails {
+			t.Errorf("swap fails (%v): %d requests, and the status says %q", fails, len(requests), says)
+		}
 	}
 }
 

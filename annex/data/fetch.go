@@ -341,20 +341,39 @@ func (m *Manager) drain() (requests []annex.Request, next annex.Moment) {
 }
 
 // draining is how far a drain has come with a context. It tries every page, and all of them again for
-// as long as any comes: what cannot be read keeps nothing else away, and is not tried for ever.
+// as long as any comes: what cannot be read keeps nothing else away, and is not tried for ever. After a
+// request that was stopped it goes on with the first page that was not gone through.
 type draining struct {
-	last   *pageOf // that was asked for; nil before the first
+	next   *pageOf // to be asked for; nil before the first
 	moved  int     // since the first was
 	isOver bool
 }
 
-// came takes what became of a request; one that was stopped says nothing of its pages.
-func (d *draining) came(moved int, isStopped bool) {
-	if isStopped {
-		*d = draining{}
+// drained takes what became of a request of a drain.
+func (c *context) drained(asked *request, r annex.Result, o outcome) {
+	d := &c.fetch.drain
+	d.moved += o.moved
+	if !r.Stopped && (r.Err == nil || len(r.Unread) > 0) {
 		return
 	}
-	d.moved += moved
+	// Others were asked for after this one, and may be over.
+	if first, some := untried(asked.runs, o.head); some && d.next != nil && c.pages.before(first, *d.next) {
+		d.next = &first
+	}
+}
+
+// untried is the first page of some runs that is not in the head of them that was gone through.
+func untried(runs, head []annex.Run) (first pageOf, some bool) {
+	for _, r := range runs {
+		switch {
+		case len(head) == 0 || head[0].Space != r.Space || head[0].First != r.First:
+			return pageOf{r.Space, r.First}, true
+		case head[0].Pages < r.Pages:
+			return pageOf{r.Space, head[0].End()}, true
+		}
+		head = head[1:]
+	}
+	return first, false
 }
 
 // again begins anew after the last page.
@@ -362,18 +381,18 @@ func (d *draining) again() { *d = draining{isOver: d.moved == 0} }
 
 // undrained gives the next pages that a drain has not tried.
 func (c *context) undrained(most int) (g collect) {
-	last := c.fetch.drain.last
-	isPast := last == nil || c.pages.find(last.space) == nil
-	isFound := false // the space of the last
+	next := c.fetch.drain.next
+	isPast := next == nil || c.pages.find(next.space) == nil
+	isFound := false // the space of the next
 	c.pages.walk(new(cursor), func(s *space, a *area, i int) bool {
 		page := a.first + annex.Page(i)
 		if !isPast {
-			isFound = isFound || s.name == last.space
-			isPast = isFound && (s.name != last.space || page > last.page)
+			isFound = isFound || s.name == next.space
+			isPast = isFound && (s.name != next.space || page >= next.page)
 		}
 		if isPast && a.cells[i].away() {
 			g.add(s.name, page)
-			c.fetch.drain.last = &pageOf{s.name, page}
+			c.fetch.drain.next = &pageOf{s.name, page + 1}
 		}
 		return g.pages < most
 	})

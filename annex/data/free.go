@@ -57,8 +57,11 @@ func (f *freeMemory) pages() int {
 	return n
 }
 
-// swapRoom is how many pages swap may still take where a share of it is left free.
+// swapRoom is how many pages swap may still take where a share of it is left free: none where it fails.
 func (f *freeMemory) swapRoom(reserve float64) int {
+	if f.read.SwapFails {
+		return 0
+	}
 	keep := int64(max(0, reserve) * float64(f.read.SwapSize))
 	return int((f.read.SwapFree - keep) / annex.PageSize)
 }

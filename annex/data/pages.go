@@ -223,6 +223,19 @@ func (t *pageTable) walk(from *cursor, do func(s *space, a *area, i int) (more b
 	}
 }
 
+// before tells whether walk comes to a page before another.
+func (t *pageTable) before(a, b pageOf) bool {
+	if a.space == b.space {
+		return a.page < b.page
+	}
+	for _, s := range t.spaces {
+		if s.name == a.space || s.name == b.space {
+			return s.name == a.space
+		}
+	}
+	return false
+}
+
 // counts are pages of a context by kind.
 type counts struct {
 	resident, swapped, away int

@@ -173,7 +173,7 @@ func (c *context) done(asked *request, r annex.Result) int {
 	}
 	c.account.history.came(asked.decision, gone, r.Err)
 	if asked.why == annex.Drained {
-		c.fetch.drain.came(o.moved, r.Stopped || r.Err != nil && len(r.Unread) == 0)
+		c.drained(asked, r, o)
 	}
 	switch {
 	case asked.why == annex.Drained && len(r.Unread) > 0: // a drain ends without waiting for what cannot be read

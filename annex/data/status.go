@@ -90,6 +90,8 @@ func (m *Manager) degraded() string {
 		return "critical containers wait for memory longer than their limit: nothing leaves"
 	case m.errors.over:
 		return fmt.Sprintf("%.0f %% of what leaves is missed within %v: the working sets are larger than memory, so only what sleeps or is cold leaves, and nothing is fetched ahead", 100*m.errors.share(), m.policy.Quick)
+	case m.memory.read.SwapFails:
+		return "the swap device fails: nothing can leave"
 	case m.memory.read.SwapSize > 0 && m.swapRoom() <= 0:
 		return "swap is full: nothing can leave"
 	case m.memory.read.At > 0 && m.memory.read.SwapSize == 0:
