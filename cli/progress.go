@@ -14,6 +14,7 @@ import (
 
 	"tare/lab"
 	"tare/report"
+	"tare/study/kit"
 	"tare/terminal"
 )
 
@@ -191,7 +192,7 @@ func leftText(left time.Duration) string {
 	if left <= 0 {
 		return ""
 	}
-	return ", " + left.Round(time.Second).String() + " left"
+	return ", " + kit.Exact(left.Round(time.Second)) + " left"
 }
 
 func conditionName(id string) string {

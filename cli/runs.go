@@ -14,6 +14,7 @@ import (
 	"tare/cli/command"
 	"tare/lab"
 	"tare/record"
+	"tare/study/kit"
 	"tare/terminal"
 )
 
@@ -47,7 +48,7 @@ func (a *app) runs() *cobra.Command {
 			for _, r := range runs {
 				took := "-"
 				if !r.Finished.IsZero() {
-					took = r.Took().Round(time.Second).String()
+					took = kit.Exact(r.Took().Round(time.Second))
 				}
 				status := string(r.Status)
 				if r.Status == record.Running && !measuring {

@@ -139,4 +139,4 @@ func rate(of, in time.Duration) float64 {
 }
 
 // short writes a time with three digits.
-func short(d time.Duration) string { return kit.Short(d).String() }
+func short(d time.Duration) string { return kit.Short(d) }

@@ -10,6 +10,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/model/quota"
 	"tare/probe/bursts"
+	"tare/study/kit"
 	"tare/terminal"
 )
 
@@ -58,7 +59,7 @@ func throttling(f *Facts) (one Finding, ok bool) {
 	one = finding(f.Container, Throttled, cost)
 	one.Says = fmt.Sprintf("used up its quota in %d of %d periods", f.Used.Throttled, f.Used.Periods)
 	one.Evidence = []Fact{
-		{"quota", f.Bandwidth.String(), "cpu.max, or cpu.cfs_quota_us"},
+		{"quota", kit.Bandwidth(f.Bandwidth), "cpu.max, or cpu.cfs_quota_us"},
 		{"throttled periods", fmt.Sprintf("%d of %d", f.Used.Throttled, f.Used.Periods), "cpu.stat"},
 		{"throttled time, all CPUs", short(f.Used.ThrottledTime) + " in " + short(f.Span), "cpu.stat"},
 	}

@@ -77,7 +77,7 @@ func Watch(ctx context.Context, c container.Container, span time.Duration, stack
 	case how == stopped && w.Reading.Span < Shortest:
 		return nil, context.Cause(ctx)
 	case how != whole:
-		w.Notes = append(w.Notes, fmt.Sprintf("%s after %v of %v", how, kit.Short(w.Reading.Span), span))
+		w.Notes = append(w.Notes, fmt.Sprintf("%s after %v of %v", how, kit.Short(w.Reading.Span), kit.Exact(span)))
 	}
 	return w, nil
 }

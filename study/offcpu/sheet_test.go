@@ -76,20 +76,20 @@ func TestAnswer(t *testing.T) {
 		of   *Watched
 		says []string
 	}{
-		"blocked":                    {web(), []string{"web was mostly blocked: for 47.6 %", "chiefly on the disk: pread64 (100 % of that)", "waited for a CPU for 9.09 %", "waited in accept, poll, select or sleep for 17s in all"}},
-		"waits for work alone":       {with(func(r *causes.Reading) { r.Off, r.Wait = r.Off[:1], distribution(1, ms) }), []string{"web was hardly kept from running: its threads ran for 99.9 %", "waited in accept, poll, select or sleep for 18s"}},
-		"a service without requests": {with(func(r *causes.Reading) { r.Off, r.Wait, r.CPUTime = r.Off[:1], distribution(9, ms), 9*ms }), []string{"web slept for most of 10s"}},
+		"blocked":                    {web(), []string{"web was mostly blocked: for 47.6 %", "chiefly on the disk: pread64 (100 % of that)", "waited for a CPU for 9.09 %", "waited in accept, poll, select or sleep for 17 s in all"}},
+		"waits for work alone":       {with(func(r *causes.Reading) { r.Off, r.Wait = r.Off[:1], distribution(1, ms) }), []string{"web was hardly kept from running: its threads ran for 99.9 %", "waited in accept, poll, select or sleep for 18 s"}},
+		"a service without requests": {with(func(r *causes.Reading) { r.Off, r.Wait, r.CPUTime = r.Off[:1], distribution(9, ms), 9*ms }), []string{"web slept for most of 10 s"}},
 		"without stacks":             {with(func(r *causes.Reading) { r.Off = nil }), []string{"web was mostly blocked: for 94.2 % of its threads' time. Its"}},
-		"blocked, with a quota":      {with(func(r *causes.Reading) { r.Throttling = causes.Throttling{Periods: 100, Throttled: 3, Time: 10 * ms} }), []string{"mostly blocked", "throttled in 3 of 100 periods, for 10ms"}},
-		"behind others":              {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms) }), []string{"web was held back mostly by other threads. Its", "75.0 %", "3s in all"}},
+		"blocked, with a quota":      {with(func(r *causes.Reading) { r.Throttling = causes.Throttling{Periods: 100, Throttled: 3, Time: 10 * ms} }), []string{"mostly blocked", "throttled in 3 of 100 periods, for 10 ms"}},
+		"behind others":              {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms) }), []string{"web was held back mostly by other threads. Its", "75.0 %", "3 s in all"}},
 		"behind others, with a quota": {with(func(r *causes.Reading) {
 			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
 			r.Throttling = causes.Throttling{Periods: 100, Throttled: 1, Time: ms}
-		}), []string{"held back mostly by other threads and its own CPU quota: it was", "throttled in 1 of 100 periods, for 1ms"}},
+		}), []string{"held back mostly by other threads and its own CPU quota: it was", "throttled in 1 of 100 periods, for 1 ms"}},
 		"throttled": {with(func(r *causes.Reading) {
 			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
 			r.Throttling = causes.Throttling{Periods: 100, Throttled: 90, Time: 2900 * ms}
-		}), []string{"web was held back mostly by its own CPU quota", "throttled in 90 of 100 periods, for 2.9s", "75.0 %"}},
+		}), []string{"web was held back mostly by its own CPU quota", "throttled in 90 of 100 periods, for 2.9 s", "75.0 %"}},
 		"throttled, many at a time": {with(func(r *causes.Reading) {
 			r.Blocked, r.Wait = distribution(1, ms), distribution(1000, 3*ms)
 			r.Throttling = causes.Throttling{Periods: 48, Throttled: 39, Time: 900 * ms}
@@ -97,8 +97,8 @@ func TestAnswer(t *testing.T) {
 		"unhindered": {with(func(r *causes.Reading) { r.Blocked, r.Wait = distribution(1, ms), distribution(1, ms) }), []string{"web was hardly kept from running", "99.9 %"}},
 		"asleep": {with(func(r *causes.Reading) {
 			r.CPUTime, r.Blocked, r.Wait = ms/10, distribution(0, 0), distribution(3, ms)
-		}), []string{"web slept for most of 10s", "wanted a CPU for 3.1ms", "waited for one for 96.8 %"}},
-		"idle": {with(func(r *causes.Reading) { *r = causes.Reading{Span: time.Second} }), []string{"did not run at all in 1s"}},
+		}), []string{"web slept for most of 10 s", "wanted a CPU for 3.1 ms", "waited for one for 96.8 %"}},
+		"idle": {with(func(r *causes.Reading) { *r = causes.Reading{Span: time.Second} }), []string{"did not run at all in 1 s"}},
 		"unknown": {with(func(r *causes.Reading) {
 			*r = causes.Reading{Span: time.Second, Absent: []causes.Absence{{Part: "switches", Reason: "the kernel has no BTF"}}}
 		}), []string{"is unknown: the kernel has no BTF"}},
@@ -123,8 +123,8 @@ func TestSheet(t *testing.T) {
 	w.Reading.Absent = []causes.Absence{{Part: "interrupts", Reason: "no such tracepoint"}}
 	screen, page := rendered(t, w)
 	for _, words := range []string{
-		"it ended after 9s", "full for 3 events", "at most 90ms before that", "web (docker); it used 1s of CPU time, on 2 of 2 CPUs",
-		"burst 900 900 1.00", "migrations 12 1.20", "throttled periods 3", "of 100 periods in 10s, 10ms in all", "no work epoll_wait 800 17000 94.4", "disk pread64 100 1000 5.56",
+		"it ended after 9s", "full for 3 events", "at most 90 ms before that", "web (docker); it used 1 s of CPU time, on 2 of 2 CPUs",
+		"burst 900 900 1.00", "migrations 12 1.20", "throttled periods 3", "of 100 periods in 10 s, 10 ms in all", "no work epoll_wait 800 17000 94.4", "disk pread64 100 1000 5.56",
 		"17000 93.9 800 httpd, blocked: ep_poll ← do_epoll_wait ← __x64_sys_epoll_wait ← do_syscall_64 ← epoll_wait ← main", "100 0.55 100 httpd, preempted: irqentry_exit ← main",
 		"interrupts no such tracepoint", "CPU time of the probe's programs, of one CPU: 0.500 %", "compared with the CPU time of the program: 5.00 %", "the kernel timed each", "tare causes web --for 60s",
 	} {

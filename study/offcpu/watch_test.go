@@ -41,7 +41,7 @@ func TestWatchEndsWithTheProgram(t *testing.T) {
 		_ = cmd.Wait()
 		return watcher{2 * time.Second}, nil
 	})
-	if err != nil || len(w.Notes) != 1 || w.Notes[0] != "it ended after 2s of 1h0m0s" {
+	if err != nil || len(w.Notes) != 1 || w.Notes[0] != "it ended after 2 s of 1 h" {
 		t.Errorf("%+v, %v", w, err)
 	}
 	var ended *container.Ended

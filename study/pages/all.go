@@ -14,6 +14,7 @@ import (
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit"
 	"tare/terminal"
 )
 
@@ -177,7 +178,7 @@ func (w *Whole) Sheet(host string) report.Sheet {
 		Facts: []string{
 			fmt.Sprintf("census: %d entries of %s by %s in %v (reading of contents included), at %s",
 				w.Machine.All.Entries.Entries, report.Counted(w.Machine.All.Processes, "process"),
-				w.Backend, rounded(w.Elapsed), taken(w.Taken)),
+				w.Backend, kit.Short(w.Elapsed), taken(w.Taken)),
 			host,
 		},
 	}

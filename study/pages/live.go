@@ -15,6 +15,7 @@ import (
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
+	"tare/study/kit"
 	"tare/terminal"
 )
 
@@ -152,7 +153,7 @@ func (l *Live) facts(host string) []string {
 			l.Count.All.Entries,
 			report.Counted(len(l.Count.Processes), "process"),
 			l.Backend,
-			rounded(l.Elapsed),
+			kit.Short(l.Elapsed),
 			taken(l.Taken),
 		),
 		host,
@@ -161,17 +162,6 @@ func (l *Live) facts(host string) []string {
 
 // taken writes when a census or recording was taken.
 func taken(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// rounded keeps three digits or so.
-func rounded(d time.Duration) time.Duration {
-	switch {
-	case d > time.Second:
-		return d.Round(10 * time.Millisecond)
-	case d > 10*time.Millisecond:
-		return d.Round(time.Millisecond)
-	}
-	return d.Round(time.Microsecond)
-}
 
 func (l *Live) banners() []string {
 	var banners []string

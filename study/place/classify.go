@@ -98,9 +98,9 @@ func Classify(e Evidence, cpus int, t Thresholds) (Behaviour, string) {
 	case e.Unhindered < t.Wakeups:
 		not = fmt.Sprintf("%s wake-ups/s, under %s", digits(e.Unhindered), digits(t.Wakeups))
 	case e.BurstMedian > t.BurstMedian:
-		not = fmt.Sprintf("burst p50 %v, over %v", kit.Short(e.BurstMedian), t.BurstMedian)
+		not = fmt.Sprintf("burst p50 %v, over %v", kit.Short(e.BurstMedian), kit.Exact(t.BurstMedian))
 	case e.BurstP99 > t.BurstP99:
-		not = fmt.Sprintf("burst p99 %v, over %v", kit.Short(e.BurstP99), t.BurstP99)
+		not = fmt.Sprintf("burst p99 %v, over %v", kit.Short(e.BurstP99), kit.Exact(t.BurstP99))
 	case demand > t.LowDemand:
 		not = fmt.Sprintf("uses %s of its CPUs, over %s", percent(demand), percent(t.LowDemand))
 	default:

@@ -125,7 +125,7 @@ func (w *Watched) banners(p *Proposal) []string {
 				"throttled: %s exhausted its quota (%v) in %d of %d periods (%s) and waited %v, in the %v watched. "+
 					"A larger quota shortens those waits, which are behind no other program (tare predict quota)",
 				s.Container.Name,
-				s.Bandwidth,
+				kit.Bandwidth(s.Bandwidth),
 				t.throttled,
 				t.periods,
 				percent(t.share()),
@@ -169,8 +169,8 @@ func (w *Watched) behaviours() report.Table {
 			{Text: string(s.Behaviour)},
 			{Text: digits(100 * e.Share)},
 			{Text: digits(e.Wakeups)},
-			{Text: kit.Short(e.BurstMedian).String()},
-			{Text: kit.Short(e.BurstP99).String()},
+			{Text: kit.Short(e.BurstMedian)},
+			{Text: kit.Short(e.BurstP99)},
 			{Text: digits(100 * e.LongShare)},
 			{Text: list(s.CPUs)},
 			{Text: s.Why},
@@ -193,7 +193,7 @@ func (w *Watched) waits() report.Table {
 	}
 	for _, s := range w.Subjects {
 		e := s.Evidence
-		p99 := report.Cell{Text: kit.Short(e.WaitP99).String()}
+		p99 := report.Cell{Text: kit.Short(e.WaitP99)}
 		if s.Behaviour == Critical && e.WaitP99 > w.Thresholds.Wait {
 			p99.Tone = report.Bad
 		}
@@ -203,7 +203,7 @@ func (w *Watched) waits() report.Table {
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: s.Container.Name},
 			{Text: fmt.Sprint(e.Waits)},
-			{Text: kit.Short(e.WaitMedian).String()},
+			{Text: kit.Short(e.WaitMedian)},
 			p99,
 			{Text: w.behind(s)},
 		})

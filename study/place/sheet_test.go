@@ -55,7 +55,7 @@ func TestSheet(t *testing.T) {
 		says     []string
 		not      string
 	}{
-		{"healthy", &Proposal{}, nil, []string{"1 latency-critical, 1 CPU-bound", "nothing is proposed", "Yet web waits up to 5ms (p99), behind batch 90.0 %", "tare place --for 60s web batch"}, "--apply"},
+		{"healthy", &Proposal{}, nil, []string{"1 latency-critical, 1 CPU-bound", "nothing is proposed", "Yet web waits up to 5 ms (p99), behind batch 90.0 %", "tare place --for 60s web batch"}, "--apply"},
 		{"proposed", proposed, nil, []string{"Proposed: web on CPU 1", "tare place --apply web batch"}, "--undo"},
 		{"nothing to be done", &Proposal{Victims: []int{0}, Culprits: []int{1}, Apart: "there is only CPU 0"}, nil, []string{"No remedy is possible", "there is only CPU 0"}, "--apply"},
 		{"kept", proposed, tried(windows(8, time.Millisecond, 100*time.Microsecond, 0.9, 0.95)), []string{"The change stays.", "tare place --undo", "docker update --cpuset-cpus 1 web", "8 pairs", "fair: 0.90", "which --undo does not know"}, ""},

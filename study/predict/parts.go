@@ -9,6 +9,7 @@ import (
 
 	"tare/model/quota"
 	"tare/report"
+	"tare/study/kit"
 )
 
 // Answer is the headline.
@@ -257,17 +258,17 @@ func label(b quota.Bandwidth) string {
 	if b.Quota == 0 {
 		return "no quota"
 	}
-	text := short(b.Quota) + "/" + short(b.Period)
+	text := fmt.Sprintf("%v/%v", b.Quota, b.Period)
 	if b.Burst > 0 {
-		text += " +" + short(b.Burst)
+		text += fmt.Sprintf(" +%v", b.Burst)
 	}
 	return text
 }
 
-// short writes a duration as people write quotas: "1.5ms".
-func short(d time.Duration) string { return d.String() }
+// short writes a duration with all its digits: two quotas differ in what is written.
+func short(d time.Duration) string { return kit.Exact(d) }
 
 // micros writes microseconds in a sentence.
 func micros(v float64) string {
-	return time.Duration(v * float64(time.Microsecond)).Round(time.Microsecond).String()
+	return kit.Exact(time.Duration(v * float64(time.Microsecond)).Round(time.Microsecond))
 }
