@@ -14,7 +14,7 @@ var guestDebianRecipe = recipe{
 	name: string(GuestDebian),
 	packages: []string{
 		"linux-image-cloud-amd64", "linux-image-6.12-cloud-amd64",
-		"systemd-sysv", "dbus", "udev", "kmod", "base-files", "base-passwd", "passwd",
+		"systemd-sysv", "dbus", "dbus-user-session", "udev", "kmod", "base-files", "base-passwd", "passwd",
 		"bash", "dash", "grep", "sed", "coreutils",
 		"mount", "util-linux", "procps", "iproute2", "iptables",
 		"apparmor", "runc", "crun", "containerd", "docker.io", "podman", "rootlesskit", "uidmap", "slirp4netns",
@@ -29,9 +29,9 @@ var guestDebianRecipe = recipe{
 		"/usr/sbin/runc", "/usr/bin/crun", "/usr/bin/containerd*", "/usr/sbin/dockerd", "/usr/bin/docker*",
 		"/usr/bin/podman", "/usr/bin/conmon", "/usr/bin/rootlesskit", "/usr/bin/newuidmap", "/usr/bin/slirp4netns",
 	},
-	// The bus's configuration, podman's, and its network.
+	// The buses' configuration, podman's, and its network.
 	keep: []string{
-		"dbus-system-bus-common", "netbase", "containernetworking-plugins", "libgcc-s1",
+		"dbus-system-bus-common", "dbus-session-bus-common", "dbus-user-session", "netbase", "containernetworking-plugins", "libgcc-s1",
 		"golang-github-containers-common", "golang-github-containers-image",
 	},
 	links: map[string]string{

@@ -67,6 +67,11 @@ func (p *Platform) explain(doing string, err error) error {
 		}
 		p.mu.Unlock()
 		return &engine.Error{Doing: doing, Message: "the engine's disk" + where + " is full; free some, such as by docker image prune", Err: err}
+	case p.name == NameRootless && strings.Contains(err.Error(), "unable to start unit") &&
+		strings.Contains(err.Error(), "Permission denied"):
+		// Without a bus of the user's, the runtime asks the system's systemd, which refuses.
+		return &engine.Error{Doing: doing, Message: "the engine's user has no message bus, through which systemd makes control groups: " +
+			"apt-get install dbus-user-session, and as that user: systemctl --user start dbus.socket", Err: err}
 	}
 	return &engine.Error{Doing: doing, Message: oneLine(err), Err: err}
 }

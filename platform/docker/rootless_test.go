@@ -24,17 +24,26 @@ func TestRootless(t *testing.T) {
 		if os.Getenv("TARE_TEST_ALL") == "" {
 			t.Skip("takes a minute: set TARE_TEST_ALL=1")
 		}
-		testRootlessConformance(t, host)
+		testRootlessConformance(t, host, conformance.HostNetworkApart, conformance.NoControlGroups)
 	})
 	t.Run("Figures", func(t *testing.T) { testRootlessFigures(t, host) })
 	t.Run("BindsWhereItsUserMayLook", func(t *testing.T) { testRootlessBinds(t, host) })
 }
 
-func testRootlessConformance(t *testing.T, host string) {
+// TestRootlessOfHost tests a rootless engine of the host's, whose control groups are systemd's.
+func TestRootlessOfHost(t *testing.T) {
+	host := os.Getenv("DOCKER_ROOTLESS_HOST")
+	if host == "" {
+		t.Skip("needs a rootless engine under systemd: name its socket by DOCKER_ROOTLESS_HOST")
+	}
+	testRootlessConformance(t, host, conformance.HostNetworkApart)
+}
+
+func testRootlessConformance(t *testing.T, host string, traits ...conformance.Trait) {
 	state := conformance.OpenDir(t)
 	conformance.Run(t, func(t *testing.T, ledger platform.Ledger) platform.Platform {
 		return docker.NewRootless(docker.Options{Host: host, StateDir: state, Ledger: ledger})
-	}, conformance.Image(t), conformance.HostNetworkApart, conformance.NoControlGroups)
+	}, conformance.Image(t), traits...)
 }
 
 // testRootlessFigures: what is known of a program that has no control group.

@@ -188,3 +188,15 @@ func TestGrouplessHoldsNoStranger(t *testing.T) {
 		t.Errorf("Launch of what the engine takes this test for: %v", err)
 	}
 }
+
+// TestNoBus: an engine whose user has no message bus cannot start a container, and says little.
+func TestNoBus(t *testing.T) {
+	refused := errors.New("Error response from daemon: failed to create shim task: OCI runtime create failed: runc create failed: " +
+		`unable to start unit "docker-64ed.scope" (properties [{Name:Slice Value:"user.slice"}]): Permission denied: unknown.`)
+	for name, explained := range map[string]bool{NameRootless: true, Name: false} {
+		got := (&Platform{name: name}).explain("start sh", refused).Error()
+		if strings.Contains(got, "dbus-user-session") != explained {
+			t.Errorf("%s explains %q", name, got)
+		}
+	}
+}

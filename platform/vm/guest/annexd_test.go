@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tare/kernel/memory"
+	"tare/kernel/procfs"
 )
 
 // holdVariable makes this test's program one that has so many bytes of memory, and says whether
@@ -137,15 +138,25 @@ func annexdUnderSystemd(t *testing.T) {
 	if os.Getenv(wholeVariable) != "" {
 		reloads = 100 // of some seconds each, where it is emulated
 	}
+	s = u.await("status before the reloads", func(s annexStatus) bool { return s.State == "managing" })
+	known, began := s.names(), time.Now()
+	files, watches, memory := u.held()
 	lapses := u.watchLow(protection)
 	for range reloads {
 		u.do("systemctl", "daemon-reload")
 		u.until("protection after systemd has read its units anew", func() bool { return u.low() == protection })
 	}
-	u.Logf("in %d reloads, %s", reloads, lapses())
-	s = u.await("protection after systemd has read its units anew", func(s annexStatus) bool {
-		return s.State == "managing" && u.low() == protection
+	u.Logf("%d reloads took %v; %s", reloads, time.Since(began), lapses())
+	s = u.await("all containers protected after systemd has read its units anew", func(s annexStatus) bool {
+		return s.State == "managing" && u.low() == protection && slices.Equal(s.names(), known)
 	})
+	filesNow, watchesNow, memoryNow := u.held()
+	u.Logf("annexd has %d, %d and then %d, %d open files and watches, %d and then %d KiB",
+		files, watches, filesNow, watchesNow, memory, memoryNow)
+	// A connection comes and goes, and the collector leaves some memory for later.
+	if filesNow > files+2 || watchesNow > watches || memoryNow > memory+16<<10 {
+		t.Error("annexd has grown")
+	}
 	if s.PID != u.mainPID() {
 		t.Errorf("process %d answers, and the unit's is %d", s.PID, u.mainPID())
 	}
@@ -297,6 +308,26 @@ func (u underSystemd) mainPID() int {
 	return pid
 }
 
+// held is what annexd has of the host: open files, what it watches, and memory in KiB.
+func (u underSystemd) held() (files, watches, memory int) {
+	u.Helper()
+	process := procfs.Host.Process(u.mainPID())
+	all, err := filepath.Glob(process.Path("fdinfo/*"))
+	if err != nil || len(all) == 0 {
+		u.Fatalf("annexd's open files: %q, %v", all, err)
+	}
+	for _, name := range all {
+		text, _ := os.ReadFile(name) // some are closed meanwhile
+		watches += strings.Count(string(text), "inotify wd:")
+	}
+	text, err := os.ReadFile(process.Path("status"))
+	_, after, found := strings.Cut(string(text), "RssAnon:")
+	if _, scan := fmt.Sscan(after, &memory); err != nil || !found || scan != nil {
+		u.Fatalf("annexd's memory: %v, %v", err, scan)
+	}
+	return len(all), watches, memory
+}
+
 // low is how much of the critical program's memory the kernel protects, and of the slice around it.
 func (u underSystemd) low() string {
 	var all []string
@@ -373,6 +404,14 @@ type annexStatus struct {
 		Name, Class, Problem string
 		ExtendedBytes        int64 `json:"extended_bytes"`
 	}
+}
+
+func (s annexStatus) names() (names []string) {
+	for _, c := range s.Contexts {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (s annexStatus) out(name string) (bytes int64) {

@@ -2,6 +2,7 @@ package guest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -203,6 +204,7 @@ func TestInDebian(t *testing.T) {
 	for name, do := range map[string]func(*testing.T){
 		"systemd": isDebian, "objects": TestEachObjectLoads, "doctor": doctorInDebian, "weigh": weighInDebian,
 		"annexd": annexdUnderSystemd, "slice": sliceUnderSystemd, "podman-containers": podmanUnderSystemd,
+		"mapped-users": mappedUsers, "rootless": rootlessUnderSystemd, "diagnose": diagnoseInDebian,
 	} {
 		t.Run(name, do)
 	}
@@ -219,7 +221,7 @@ func TestDebian(t *testing.T) {
 		t.Run(kernel, func(t *testing.T) {
 			debian{kernel: kernel, cpus: 1, phases: []phase{
 				own("systemd", 2*time.Minute), own("objects", 5*time.Minute), own("doctor", 10*time.Minute),
-				own("weigh", 10*time.Minute), annexd,
+				own("weigh", 10*time.Minute), own("diagnose", 10*time.Minute), annexd,
 			}}.run(t)
 		})
 	}
@@ -284,6 +286,40 @@ func doctorInDebian(t *testing.T) {
 		if !regexp.MustCompile(`(?m)^ +` + want).MatchString(said) {
 			t.Errorf("doctor does not say %q:\n%s", want, said)
 		}
+	}
+}
+
+// Of two services, diagnose names the one that its quota throttles, and says nothing of the other.
+func diagnoseInDebian(t *testing.T) {
+	for unit, c := range map[string]struct {
+		quota, program string
+		findings       []string
+	}{
+		"squeezed": {"CPUQuota=20%", "while :; do :; done", []string{"throttled"}},
+		"healthy":  {"CPUQuota=", "while :; do busybox usleep 200000; done", nil},
+	} {
+		t.Run(unit, func(t *testing.T) {
+			u := underSystemd{t}
+			u.do("systemd-run", "--quiet", "--unit="+unit, "--property="+c.quota, programsAt+"/bin/busybox", "sh", "-c", c.program)
+			t.Cleanup(func() { u.try("systemctl", "stop", unit) })
+			report := filepath.Join(t.TempDir(), "report")
+			tareInDebian(t, "diagnose", "--for", "5s", "--json", report, "/system.slice/"+unit+".service")
+			text, err := os.ReadFile(report)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got struct{ Findings []struct{ Kind string } }
+			if err := json.Unmarshal(text, &got); err != nil {
+				t.Fatal(err)
+			}
+			var kinds []string
+			for _, f := range got.Findings {
+				kinds = append(kinds, f.Kind)
+			}
+			if !slices.Equal(kinds, c.findings) {
+				t.Errorf("findings are %q, want %q:\n%s", kinds, c.findings, text)
+			}
+		})
 	}
 }
 

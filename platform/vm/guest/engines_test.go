@@ -1,9 +1,12 @@
 package guest_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,13 +37,17 @@ func TestDebianEngines(t *testing.T) {
 echo '{"exec-opts": ["native.cgroupdriver=systemd"]}' >/etc/docker/daemon.json
 systemctl start docker`
 	podmans := `systemctl start podman.socket; export DOCKER_HOST=unix:///run/podman/podman.sock`
+	rootless := `export TARE_TEST_ALL=1 DOCKER_ROOTLESS_HOST=unix://` + personsRun + `/docker.sock`
 	debian{kernel: "6.12.", cpus: 2, phases: []phase{
 		{"bare", "platform/bare", "Conformance", "", 15 * time.Minute},
 		{"oci", "platform/oci", "Conformance", "", 25 * time.Minute},
 		{"docker", "platform/docker", central, dockers, 40 * time.Minute},
 		own("slice", 10*time.Minute),
+		own("mapped-users", 10*time.Minute),
 		{"podman", "platform/docker", fewer, podmans, 20 * time.Minute},
 		own("podman-containers", 10*time.Minute),
+		own("rootless", 20*time.Minute),
+		{"docker:rootless", "platform/docker", "^TestRootlessOfHost$" + strings.TrimPrefix(fewer, "^TestConformance$"), rootless, 20 * time.Minute},
 	}}.run(t)
 }
 
@@ -139,9 +146,118 @@ func sliceUnderSystemd(t *testing.T) {
 	}
 }
 
+// mappedUsers holds that tare refuses by name what an engine with userns-remap cannot do, and that the
+// rest works.
+func mappedUsers(t *testing.T) {
+	const configuration = "/etc/docker/daemon.json"
+	was, err := os.ReadFile(configuration)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	restart := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(configuration, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		inGuestDo(t, "systemctl", "restart", "docker")
+	}
+	if err := os.MkdirAll(filepath.Dir(configuration), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	restart(`{"exec-opts": ["native.cgroupdriver=systemd"], "userns-remap": "default"}`)
+	t.Cleanup(func() { restart(cmp.Or(string(was), "{}")) })
+	img, p := conformance.Image(t), docker.New(docker.Options{StateDir: t.TempDir()})
+	if err := p.Prepare(t.Context(), img); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Release(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range []struct {
+		setting platform.Setting
+		refused string // by this name
+	}{
+		{platform.Setting{}, "network=host"},
+		{platform.Setting{Network: platform.NetworkNone, Storage: platform.StorageBind}, "storage=bind"},
+		{platform.Setting{Network: platform.NetworkNone, Storage: platform.StorageVolume, Memory: 64 << 20}, ""},
+	} {
+		inst, err := p.Launch(t.Context(), platform.Spec{
+			Name: "mapped", Image: img, Args: []string{"sh", "-c", "echo 1 >/data/written"}, Data: []string{"/data"}, Setting: c.setting,
+		})
+		unsupported := new(platform.Unsupported)
+		switch {
+		case c.refused != "":
+			if !errors.As(err, &unsupported) || unsupported.Key != c.refused || !strings.Contains(unsupported.Reason, "userns-remap") {
+				t.Errorf("%v: %v, want a refusal of %s", c.setting, err, c.refused)
+			}
+		case err != nil:
+			t.Error(err)
+		default:
+			if exit, err := inst.Wait(t.Context()); err != nil || exit.Code != 0 {
+				t.Errorf("it ended with %+v, %v", exit, err)
+			}
+			if err := inst.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // podmanUnderSystemd finds podman's containers.
 func podmanUnderSystemd(t *testing.T) {
 	inGuestDo(t, "systemctl", "start", "podman.socket")
 	id, pid := sleeper(t, "pod", []string{"podman"})
 	finds(t, container.Podman, "pod", id, pid)
+}
+
+// The distribution's person, whose engines are rootless ones.
+const (
+	person     = "1000"
+	personsRun = "/run/user/" + person
+)
+
+// asPerson is the beginning of a command line that runs as the person, beside the person's systemd.
+var asPerson = []string{
+	"setpriv", "--reuid=" + person, "--regid=" + person, "--init-groups", "env", "HOME=/var/lib/person",
+	"XDG_RUNTIME_DIR=" + personsRun, "DBUS_SESSION_BUS_ADDRESS=unix:path=" + personsRun + "/bus",
+}
+
+// rootlessUnderSystemd finds the containers of rootless engines, and holds that tare says what it needs of
+// the person's session.
+func rootlessUnderSystemd(t *testing.T) {
+	// The guest has no PAM, which gives a session its directory.
+	dropIn := "/etc/systemd/system/user@.service.d/no-pam.conf"
+	text := "[Service]\nPAMName=\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n"
+	if err := errors.Join(os.MkdirAll(filepath.Dir(dropIn), 0o755), os.WriteFile(dropIn, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	inGuestDo(t, "systemctl", "daemon-reload")
+	inGuestDo(t, "systemctl", "start", "user@"+person)
+	as := func(args ...string) { t.Helper(); inGuestDo(t, slices.Concat(asPerson, args)...) }
+	as("systemd-run", "--user", "--quiet", "--unit=docker", "--property=Delegate=yes", "--setenv=PATH="+os.Getenv("PATH"),
+		"/usr/share/docker.io/contrib/dockerd-rootless.sh")
+	as("systemctl", "--user", "start", "podman.socket")
+	host := "unix://" + personsRun + "/docker.sock"
+	p := docker.NewRootless(docker.Options{Host: host, StateDir: t.TempDir()})
+	underSystemd{t}.until("the rootless engine answers", func() bool { return p.Check(t.Context()) == nil })
+
+	as("systemctl", "--user", "stop", "dbus.socket", "dbus")
+	img := conformance.Image(t)
+	if err := p.Prepare(t.Context(), img); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Launch(t.Context(), platform.Spec{
+		Name: "no-bus", Image: img, Args: []string{"true"}, Setting: platform.Setting{Network: platform.NetworkNone},
+	})
+	if err == nil || !strings.Contains(err.Error(), "dbus-user-session") {
+		t.Errorf("without the person's bus: %v", err)
+	}
+	as("systemctl", "--user", "start", "dbus.socket")
+
+	id, pid := sleeper(t, "theirs", []string{"docker", "--host", host})
+	finds(t, container.Docker, "theirs", id, pid)
+	id, pid = sleeper(t, "their-pod", slices.Concat(asPerson, []string{"podman"}))
+	finds(t, container.Podman, "their-pod", id, pid)
 }
