@@ -234,7 +234,8 @@ func rootlessUnderSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	inGuestDo(t, "systemctl", "daemon-reload")
-	inGuestDo(t, "systemctl", "start", "user@"+person)
+	// Who makes the person's run-time directory asks logind how large it is to be.
+	inGuestDo(t, "systemctl", "start", "dbus", "systemd-logind", "user@"+person)
 	as := func(args ...string) { t.Helper(); inGuestDo(t, slices.Concat(asPerson, args)...) }
 	as("systemd-run", "--user", "--quiet", "--unit=docker", "--property=Delegate=yes", "--setenv=PATH="+os.Getenv("PATH"),
 		"/usr/share/docker.io/contrib/dockerd-rootless.sh")
