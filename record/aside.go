@@ -65,10 +65,16 @@ func (s *Store) moveAside(lock *os.File) (err error) {
 	}
 	mode := info.Mode().Perm()
 	if s.moved > 0 && mode&0o077 != 0 {
-		if err := writeMode(lock, mode); err != nil {
+		if s.closing == nil {
+			s.closing, err = keepClosed(s.path)
+		}
+		if err == nil {
+			err = writeMode(lock, mode)
+		}
+		if err != nil {
 			return errors.Join(err, to.Close(), os.Remove(next))
 		}
-		s.isClosed, mode = true, 0o600
+		mode = 0o600
 	}
 	_, err = io.Copy(to, from)
 	owner := info.Sys().(*syscall.Stat_t)

@@ -59,6 +59,14 @@ func TestReadersKeepNobodyWaiting(t *testing.T) {
 			if mode := modeOf(t, path); mode != 0o600 {
 				t.Errorf("after the second wait: mode %o", mode)
 			}
+			// It stays closed as long as its writer wants that, whoever else opens it or looks at it.
+			third, err := openFor(path, impatient)
+			must(t, err)
+			must(t, third.Close())
+			names, err := Mend(path, false)
+			if mode := modeOf(t, path); mode != 0o600 || err != nil || len(names) > 0 {
+				t.Errorf("after another has opened it: mode %o, mended %q, %v", mode, names, err)
+			}
 			must(t, s.Close())
 			if mode := modeOf(t, path); mode != 0o644 {
 				t.Errorf("at the end: mode %o", mode)
@@ -240,6 +248,25 @@ func TestWhatAKilledWriterLeaves(t *testing.T) {
 	if mode := modeOf(t, path); mode != 0o640 {
 		t.Errorf("mode %o", mode)
 	}
+	// A note that cannot be read was one of a store that others could read.
+	for _, note := range []string{"x", "garbage", "064", "0000\n", "06444\n"} {
+		path := filepath.Join(t.TempDir(), "tare.db")
+		killed(t, "die with the store closed", path)
+		must(t, os.WriteFile(path+lockSuffix, []byte(note), 0o600))
+		names, err := Mend(path, false)
+		if again, serr := Mend(path, true); modeOf(t, path) != 0o644 || err != nil || serr != nil || len(names) != 1 || len(again) > 0 {
+			t.Errorf("%q: mode %o, %q, %v; then %q, %v", note, modeOf(t, path), names, err, again, serr)
+		}
+	}
+	// A copy that a writer is at is none that was left, and is not looked at while it has the store.
+	held, err := file.Lock(path + lockSuffix)
+	must(t, err)
+	must(t, os.WriteFile(path+nextSuffix, nil, 0o600))
+	busy := new(Busy)
+	if names, err := (&Store{path: path, patience: impatient}).mend(true); !errors.As(err, &busy) || len(names) > 0 {
+		t.Errorf("named while a writer has it: %q, %v", names, err)
+	}
+	must(t, held.Close())
 	if names, err := Mend(filepath.Join(t.TempDir(), "none.db"), false); err != nil || len(names) > 0 {
 		t.Errorf("without a store: %q, %v", names, err)
 	}

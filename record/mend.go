@@ -8,22 +8,34 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
+
+	"tare/kernel/file"
 )
 
-// mend puts right, while no other writer has the store, what one that was killed has left.
-func (s *Store) mend() error {
-	return explain(s.path, "put the store right", s.locked(func(lock *os.File) error {
+// mend puts right, while no other writer has the store, what one that was killed has left, and names
+// it; with dry it only names it.
+func (s *Store) mend(dry bool) (names []string, err error) {
+	err = s.locked(func(lock *os.File) error {
+		all := left(s.path, lock)
+		for _, l := range all {
+			names = append(names, l.name)
+		}
+		if dry {
+			return nil
+		}
 		if err := giveTo(lock, s.path); err != nil {
 			return err
 		}
-		for _, l := range left(s.path, lock) {
+		for _, l := range all {
 			if err := l.mend(); err != nil {
 				return err
 			}
 		}
 		return nil
-	}))
+	})
+	return names, explain(s.path, "put the store right", err)
 }
 
 // Mend removes what a writer that was killed has left of the store at path, and names it; with
@@ -36,20 +48,8 @@ func Mend(path string, dry bool) ([]string, error) {
 	if _, err := os.Lstat(path + lockSuffix); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // no writer has been there
 	}
-	lock, err := os.OpenFile(path+lockSuffix, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, explain(path, "look at the store", err)
-	}
-	defer lock.Close()
-	var names []string
-	for _, l := range left(path, lock) {
-		names = append(names, l.name)
-	}
-	if len(names) == 0 || dry {
-		return names, nil
-	}
 	s := &Store{path: path, patience: patience{writers: lockPatience}}
-	return names, s.mend()
+	return s.mend(dry)
 }
 
 // leftover is one thing that a killed writer has left.
@@ -58,13 +58,13 @@ type leftover struct {
 	mend func() error
 }
 
-// left lists what killed writers have left. The lock is to be held where it is mended.
+// left lists what killed writers have left. The lock is held.
 func left(path string, lock *os.File) (all []leftover) {
 	if _, err := os.Lstat(path + nextSuffix); err == nil {
 		all = append(all, leftover{"file " + path + nextSuffix, func() error { return os.Remove(path + nextSuffix) }})
 	}
 	mode, err := readMode(lock)
-	if err != nil || mode == 0 {
+	if err != nil || mode == 0 || isKeptClosed(path) {
 		return all
 	}
 	return append(all, leftover{
@@ -84,18 +84,39 @@ func writeMode(lock *os.File, mode fs.FileMode) error {
 	return errors.Join(err, lock.Sync())
 }
 
-// readMode reads that mode; 0 is none.
+// readMode reads that mode; 0 is none. It is noted only of stores that others can read: so a text that is
+// no mode gives the one of a new store.
 func readMode(lock *os.File) (fs.FileMode, error) {
-	var text [5]byte
-	n, err := lock.ReadAt(text[:], 0)
-	if n < len(text) {
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
+	text, err := io.ReadAll(io.NewSectionReader(lock, 0, 6))
+	if err != nil || len(text) == 0 {
 		return 0, err
 	}
-	mode, err := strconv.ParseUint(string(text[:4]), 8, 9)
-	return fs.FileMode(mode), err
+	mode, err := strconv.ParseUint(strings.TrimSuffix(string(text), "\n"), 8, 9)
+	if err != nil || len(text) != len("0644\n") || mode == 0 {
+		return newMode, nil
+	}
+	return fs.FileMode(mode), nil
+}
+
+// closing is the range of the lock's file that a writer locks for as long as it wants the store closed
+// to other users.
+var closing = file.Range{From: 1 << 20, Length: 1}
+
+// keepClosed keeps others from giving the store its mode back, until the file is closed.
+func keepClosed(path string) (*os.File, error) {
+	f, err := os.OpenFile(path+lockSuffix, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.LockRange(f, closing, true); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func isKeptClosed(path string) bool {
+	is, err := file.WriteLocked(path+lockSuffix, closing)
+	return err != nil || is
 }
 
 // reopenTo gives a store that is closed its mode back; never another file, to which somebody

@@ -44,10 +44,10 @@ type Store struct {
 	// store that nobody writes is written. Both are set before the first write.
 	Waits context.Context
 
-	mu       sync.Mutex  // one access at a time, and what follows
-	at       fs.FileInfo // the file that is open
-	moved    int         // how often the file was moved aside
-	isClosed bool        // to other users, until the end
+	mu      sync.Mutex  // one access at a time, and what follows
+	at      fs.FileInfo // the file that is open
+	moved   int         // how often the file was moved aside
+	closing *os.File    // keeps it closed to other users, until the end; nil is open to them
 }
 
 // patience is how long a writer waits for another one, and for readers.
@@ -94,7 +94,7 @@ func openFor(path string, p patience) (*Store, error) {
 	}
 	migrations, err := embedded()
 	if err == nil {
-		err = s.mend()
+		_, err = s.mend(false)
 	}
 	if err == nil {
 		err = s.alone("bring the store up to date", func() error { return migrate(s.db, path, migrations) })
@@ -138,8 +138,10 @@ func OpenReadOnly(path string) (*Store, error) {
 // Close closes the store.
 func (s *Store) Close() error {
 	err := s.db.Close()
-	if s.isClosed {
-		err = errors.Join(err, s.mend())
+	if s.closing != nil {
+		err = errors.Join(err, s.closing.Close()) // from here on anybody may mend it
+		_, mending := s.mend(false)
+		err = errors.Join(err, mending)
 	}
 	return explain(s.path, "close the store", err)
 }
@@ -147,13 +149,16 @@ func (s *Store) Close() error {
 // Path is the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
+// newMode is that of a store that was just made.
+const newMode fs.FileMode = 0o644
+
 // create makes an empty file, and the directories to it, readable by all
 // whatever the umask, unless there is one. SQLite gives its journals the same mode.
 func create(path string) error {
 	if err := createDirectory(filepath.Dir(path)); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, newMode)
 	if errors.Is(err, fs.ErrExist) {
 		f, err = os.OpenFile(path, os.O_RDWR, 0) // may this user write it?
 		if err != nil {
@@ -166,7 +171,7 @@ func create(path string) error {
 		return err
 	}
 	defer f.Close()
-	return f.Chmod(0o644)
+	return f.Chmod(newMode)
 }
 
 func createDirectory(path string) error {
