@@ -143,6 +143,13 @@ side, and gives each change with an interval and a verdict.`,
 		Example: "  tare weigh redis --quick\n  tare weigh --rootfs /srv/app --platform bare,docker -- /bin/app --once",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.overview(cmd.Context()) },
 	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		homes := []string{os.Getenv("TARE_HOME"), "/var/lib/tare"}
+		if os.Geteuid() != 0 {
+			homes = append(homes, os.Getenv("HOME"))
+		}
+		return command.Ready(cmd, args, homes...)
+	}
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default: $TARE_HOME, or /var/lib/tare for root, or ~/.local/share/tare; an ordinary user who has none reads root's)")
 	root.AddCommand(
 		a.agent(),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -145,8 +146,14 @@ type sourceFlag struct {
 	source func(string) workload.Source
 }
 
-func (s sourceFlag) String() string { return "" }
-func (s sourceFlag) Type() string   { return "stringArray" }
+func (s sourceFlag) String() string {
+	var names []string
+	for _, of := range *s.list {
+		names = append(names, cmp.Or(of.Image, of.Archive, of.Rootfs))
+	}
+	return strings.Join(names, ",")
+}
+func (s sourceFlag) Type() string { return "stringArray" }
 func (s sourceFlag) Set(text string) error {
 	if text == "" {
 		return errors.New("want a name")

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"tare/kernel/mount"
 	"tare/nearest"
 )
 
@@ -66,6 +68,9 @@ func Load(path string) (Config, error) {
 
 // read reads no more of a file than shows that it is too large.
 func read(path string) ([]byte, error) {
+	if err := mount.Answers(context.Background(), path, mount.Patience); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

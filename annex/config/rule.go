@@ -69,10 +69,10 @@ func fitsLabel(pattern string, labels map[string]string) bool {
 	return ok && (!wants || fits(value, has))
 }
 
-// mount is where control groups are mounted, by common consent (file-hierarchy(7)).
-const mount = "/sys/fs/cgroup"
+// groupsMount is where control groups are mounted, by common consent (file-hierarchy(7)).
+const groupsMount = "/sys/fs/cgroup"
 
-// hierarchies are directories below mount that are hierarchies and not groups: those of
+// hierarchies are directories below groupsMount that are hierarchies and not groups: those of
 // version 1 that a container's group is found in, and version 2 beside it.
 var hierarchies = []string{"memory", "unified", "freezer", "pids", "systemd", "cpu,cpuacct", "cpu", "cpuset", "blkio", "devices"}
 
@@ -83,7 +83,7 @@ func groupNames(directory string) []string {
 		return nil
 	}
 	names := []string{directory}
-	below, ok := strings.CutPrefix(directory, mount+"/")
+	below, ok := strings.CutPrefix(directory, groupsMount+"/")
 	if !ok {
 		return names
 	}

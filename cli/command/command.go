@@ -12,11 +12,14 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"tare/kernel/mount"
 	"tare/terminal"
 )
 
@@ -87,6 +90,9 @@ func RunTo(
 	root.Version = Version()
 	root.SetVersionTemplate(root.Name() + " {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &Coded{Usage, FlagError(cmd, err)} })
+	if root.PersistentPreRunE == nil {
+		root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error { return Ready(cmd, args) }
+	}
 	rest, whole := wholeHelp(args[1:])
 	root.SetHelpFunc(help(whole))
 	root.SetArgs(rest)
@@ -109,6 +115,30 @@ func RunTo(
 		return Usage // cobra has no type for it
 	}
 	return code(err)
+}
+
+// Ready refuses a command line that has a path whose file system does not answer, in place of waiting
+// for it for ever; and further paths. What lies behind -- is a program's own.
+func Ready(cmd *cobra.Command, args []string, paths ...string) error {
+	if at := cmd.ArgsLenAtDash(); at >= 0 {
+		args = args[:at]
+	}
+	texts := slices.Clone(args)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { texts = append(texts, f.Value.String()) })
+	paths = append(paths, ".")
+	for _, text := range texts {
+		for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("[],:= ", r) }) {
+			if strings.Contains(part, "/") {
+				paths = append(paths, part)
+			}
+		}
+	}
+	for _, path := range paths {
+		if err := mount.Answers(cmd.Context(), path, mount.Patience); err != nil {
+			return WithCode(Host, err)
+		}
+	}
+	return nil
 }
 
 // ExactArgs refuses a wrong number of arguments as a usage error, with the command's own

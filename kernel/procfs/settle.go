@@ -56,6 +56,13 @@ func (p Process) holds(link, path string) bool {
 	return false
 }
 
+// Executable identifies what a process executes as stat does, and asks no file system, which might not
+// answer.
+func (p Process) Executable() (device, inode uint64, err error) {
+	id, err := identify(unix.AT_FDCWD, p.Path("exe"), 0)
+	return unix.Mkdev(id.major, id.minor), id.inode, err
+}
+
 // fileID identifies a file, as stat does.
 type fileID struct {
 	major, minor uint32

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"strings"
-	"syscall"
 
 	"tare/kernel/procfs"
 )
@@ -22,10 +21,8 @@ type executable struct {
 func programOf(p procfs.Process) executable {
 	var own executable
 	own.path, _ = os.Readlink(p.Path("exe"))
-	if info, err := os.Stat(p.Path("exe")); err == nil {
-		if st, ok := info.Sys().(*syscall.Stat_t); ok {
-			own.identity = identity{uint64(st.Dev), st.Ino}
-		}
+	if device, inode, err := p.Executable(); err == nil {
+		own.identity = identity{device, inode}
 	}
 	return own
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/kernel/mount"
 	"tare/kernel/procfs"
 	"tare/probe"
 	"tare/probe/symbol"
@@ -167,6 +168,7 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 	if p.Contained {
 		roots = append(append(roots[:1:1], f.roots...), "")
 	}
+	roots = slices.DeleteFunc(roots, func(root string) bool { return isServed(p.PID, root, m.file) })
 	var places []string
 	add := func(file string) {
 		for _, root := range roots {
@@ -207,6 +209,18 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 		}
 	}
 	return nil
+}
+
+// isServed reports whether a file lies below a mount whose server might never answer: one of the process
+// in the process' root, or of ours in ours.
+func isServed(pid int, root, file string) bool {
+	if root == "" {
+		pid = os.Getpid()
+	}
+	mounts, err := procfs.Host.Process(pid).Mounts()
+	return err == nil && slices.ContainsFunc(mounts, func(m procfs.Mount) bool {
+		return mount.Served(m.FSType) && strings.HasPrefix(file, m.Point+"/")
+	})
 }
 
 // open reads a file's functions; nil where it cannot be read. Devices and pipes

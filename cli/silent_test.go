@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/kernel/filesystem/fusetest"
+	"tare/kernel/mount"
+)
+
+// ends runs tare as a process of its own, since one that waits for a file system that does not answer
+// cannot end. A process that does not end is a failure.
+func ends(t *testing.T, signal os.Signal, env []string, args ...string) (code int, output string) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Args[0] = "tare"
+	cmd.Env = append(append(os.Environ(), actAsTare+"=1"), env...)
+	name := filepath.Join(t.TempDir(), "output")
+	file, err := os.Create(name)
+	if err != nil {
+		t.Error(err)
+		return -1, ""
+	}
+	defer file.Close()
+	cmd.Stdout, cmd.Stderr = file, file // no pipe, which a process that is left would hold
+	if err := cmd.Start(); err != nil {
+		t.Error(err)
+		return -1, ""
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if signal != nil {
+		time.AfterFunc(time.Second, func() { _ = cmd.Process.Signal(signal) }) // at any moment it is to end
+	}
+	select {
+	case <-ended:
+	case <-time.After(6 * mount.Patience):
+		_ = cmd.Process.Kill()
+		t.Errorf("tare %v does not end", args)
+		return -1, ""
+	}
+	out, err := os.ReadFile(name)
+	if err != nil {
+		t.Error(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// A path whose file system does not answer is one line, whichever flag names it.
+func TestSilentPaths(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	s := fusetest.Mount(t, 4096)
+	s.Silence()
+	there := filepath.Join(s.Directory, "a")
+	home := t.TempDir()
+	var all sync.WaitGroup
+	for _, c := range []struct {
+		env  []string
+		args string
+	}{
+		{nil, "--home " + there + " weigh redis --quick --dry-run"},
+		{nil, "--home " + s.Directory + " runs"},
+		{[]string{"TARE_HOME=" + there}, "doctor"},
+		{nil, "--home " + home + " weigh --rootfs " + s.Directory + " --platform bare --dry-run -- /bin/true"},
+		{nil, "--home " + home + " weigh --image-archive " + s.File() + " --platform bare --dry-run -- /bin/true"},
+		{nil, "--home " + home + " weigh --workload " + s.File()},
+		{nil, "--home " + home + " import " + s.File()},
+		{nil, "--home " + home + " faults --pid 1 --json " + s.File()},
+	} {
+		all.Go(func() { // all wait at once
+			code, out := ends(t, nil, c.env, strings.Fields(c.args)...)
+			if code != exitHost || strings.Count(out, "\n") != 1 || !strings.Contains(out, s.Directory) || !strings.Contains(out, "umount") {
+				t.Errorf("%s: code %d: %s", c.args, code, out)
+			}
+		})
+	}
+	all.Go(func() {
+		before := time.Now()
+		code, out := ends(t, syscall.SIGTERM, nil, "--home", there, "runs")
+		if code == exitSuccess || time.Since(before) >= mount.Patience {
+			t.Errorf("after SIGTERM: code %d: %s", code, out)
+		}
+	})
+	all.Wait()
+}
+
+// A program whose own file, or a mapped one, lies on a file system that does not answer keeps nobody from
+// looking at it, nor at another.
+func TestSilentMappedFiles(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip(err)
+	}
+	info, err := os.Stat(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := fusetest.Mount(t, info.Size())
+	// Another process writes it: the Go runtime's poller would wait for an answer of its own process.
+	if out, err := exec.Command("cp", sleep, s.File()).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, path := range []string{sleep, s.File()} {
+		cmd := exec.Command(path, "1000")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		asleep(t, cmd.Process.Pid)
+		defer func() {
+			t.Run(path, func(t *testing.T) { looks(t, cmd.Process.Pid) })
+		}()
+	}
+	s.Silence()
+}
+
+// asleep waits until a program sleeps in the system call that it is to sleep in.
+func asleep(t *testing.T, pid int) {
+	for {
+		in, err := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(in), "nanosleep") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func looks(t *testing.T, pid int) {
+	home := t.TempDir()
+	for _, args := range []string{"pages --pid %d", "faults --pid %d --for 1s", "causes --pid %d --for 1s"} {
+		t.Run(args, func(t *testing.T) {
+			code, out := ends(t, nil, nil, append([]string{"--home", home}, strings.Fields(fmt.Sprintf(args, pid))...)...)
+			if code != exitSuccess && code != exitHost {
+				t.Errorf("code %d: %s", code, out)
+			}
+		})
+	}
+	_, out := ends(t, nil, nil, "--home", home, "doctor")
+	if !strings.Contains(out, "host") {
+		t.Errorf("doctor: %s", out)
+	}
+}
