@@ -294,9 +294,8 @@ func (a *aptArchive) download(ctx context.Context, work, debs string, packages [
 	if err := a.proveRoom(); err != nil {
 		return err
 	}
-	if _, err := a.run(ctx, work, "apt-get", args...); err != nil {
-		return err
-	}
+	// What was fetched before a failure, or the end of ctx, is kept for the next try.
+	_, failed := a.run(ctx, work, "apt-get", args...)
 	files, err := filepath.Glob(filepath.Join(work, "*.deb"))
 	if err != nil {
 		return err
@@ -307,12 +306,18 @@ func (a *aptArchive) download(ctx context.Context, work, debs string, packages [
 			return err
 		}
 		if _, wanted := want[sum]; !wanted {
+			if failed != nil {
+				continue // a part of one
+			}
 			return &Refused{Archive: filepath.Base(file), Reason: "its SHA-256 is " + sum + ", which is not what was asked for"}
 		}
 		delete(want, sum)
 		if err := os.Rename(file, debPath(debs, sum)); err != nil {
 			return err
 		}
+	}
+	if failed != nil {
+		return fmt.Errorf("%d of %d packages are fetched, and kept for the next try: %w", len(packages)-len(want), len(packages), failed)
 	}
 	for _, p := range want {
 		return fmt.Errorf("apt-get did not fetch %s", p)

@@ -800,7 +800,7 @@ const preparationLeast = 30 * time.Minute
 type Unready struct{ Budget, After time.Duration }
 
 func (u *Unready) Error() string {
-	return fmt.Sprintf("not ready after %v: see why it takes so long, or give a larger --budget", u.After)
+	return fmt.Sprintf("not ready after %v: run it again, which keeps the packages that were fetched, or give a larger --budget", u.After)
 }
 
 // preparing ends what makes a design ready when its budget and [Overrun] are over, or
