@@ -106,7 +106,7 @@ func RunTo(
 	if err == nil {
 		return Success
 	}
-	terminal.Fprintf(stderr, "%s: %s\n", root.Name(), err)
+	terminal.Fprintf(stderr, "%s: %s%s\n", root.Name(), err, usedUp(err))
 	var coded *Coded
 	switch {
 	case errors.As(err, &coded):
@@ -118,8 +118,12 @@ func RunTo(
 }
 
 // Ready refuses a command line that has a path whose file system does not answer, in place of waiting
-// for it for ever; and further paths. What lies behind -- is a program's own.
+// for it for ever; and further paths. What lies behind -- is a program's own. It refuses to begin where
+// too few files can be opened or threads made, too.
 func Ready(cmd *cobra.Command, args []string, paths ...string) error {
+	if err := room(); err != nil {
+		return err
+	}
 	if at := cmd.ArgsLenAtDash(); at >= 0 {
 		args = args[:at]
 	}
