@@ -24,7 +24,8 @@ func IDUnder(root, path string) (int, error) {
 	}
 	defer f.Close()
 	var st unix.Statx_t
-	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID, &st); err != nil {
+	const flags = unix.AT_EMPTY_PATH | unix.AT_STATX_DONT_SYNC
+	if err := unix.Statx(int(f.Fd()), "", flags, unix.STATX_MNT_ID, &st); err != nil {
 		return 0, &os.PathError{Op: "statx", Path: filepath.Join(root, path), Err: err}
 	}
 	if st.Mask&unix.STATX_MNT_ID == 0 {
