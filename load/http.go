@@ -41,6 +41,7 @@ type HTTP struct {
 	NewConnections bool
 
 	Status      int            // wanted; 0 is any from 200 to 299
+	StatusBelow int            // where not 0, any status below it is right instead
 	BodyMin     int64          // least length of the answer's body in bytes
 	BodyPattern *regexp.Regexp // to be found in its first MiB
 
@@ -278,9 +279,11 @@ func (c *httpConn) direct() netip.AddrPort { return dialing(c.want.Dial).direct(
 // check compares an answer with what is wanted.
 func (h HTTP) check(status int, size int64, body []byte) error {
 	switch {
+	case h.StatusBelow != 0 && status >= h.StatusBelow:
+		return &Error{Kind: KindStatus(status), Err: fmt.Errorf("want one below %d", h.StatusBelow)}
 	case h.Status != 0 && status != h.Status:
 		return &Error{Kind: KindStatus(status), Err: fmt.Errorf("want %d", h.Status)}
-	case h.Status == 0 && (status < 200 || status > 299):
+	case h.Status == 0 && h.StatusBelow == 0 && (status < 200 || status > 299):
 		return &Error{Kind: KindStatus(status), Err: errors.New("want 200 to 299")}
 	case size < h.BodyMin:
 		return &Error{Kind: "body", Err: fmt.Errorf("%d bytes, want at least %d", size, h.BodyMin)}

@@ -35,6 +35,9 @@ type Options struct {
 	Arrival Arrival
 	// Seed determines a Poisson schedule.
 	Seed uint64
+	// Moments, where there are any, are the schedule instead, ascending: without a rate, a
+	// warm-up, a duration or a count.
+	Moments []time.Duration
 	// Connections bounds the requests under way; 0 is DefaultConnections.
 	Connections int
 	// Warmup is loaded like the rest and then forgotten: answers, errors and
@@ -70,7 +73,7 @@ type Answered struct {
 }
 
 // open tells whether requests come by a schedule, whatever the service does.
-func (o Options) open() bool { return o.Rate > 0 || o.Arrival == AtOnce }
+func (o Options) open() bool { return o.Rate > 0 || o.Arrival == AtOnce || len(o.Moments) > 0 }
 
 // withDefaults fills in the zero values, or says what is wrong.
 func (o Options) withDefaults() (Options, error) {
@@ -88,6 +91,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("load: rate %v: want 0 (closed loop), or 0.001 to 1e6 requests per second", o.Rate)
 	case o.Arrival != Uniform && o.Arrival != Poisson && o.Arrival != AtOnce:
 		return o, fmt.Errorf("load: arrival %q: want %s, %s or %s", o.Arrival, Uniform, Poisson, AtOnce)
+	case len(o.Moments) > 0 && (o.Rate != 0 || o.Warmup != 0 || o.Duration != 0 || o.Count != 0 || o.Arrival != Uniform):
+		return o, fmt.Errorf("load: moments are a schedule of their own: set neither rate nor arrival, warmup, duration or count")
 	case o.Arrival == AtOnce && (o.Rate != 0 || o.Warmup != 0 || o.Duration != 0):
 		return o, fmt.Errorf("load: arrival %s has neither rate nor warmup nor duration: set a count alone", AtOnce)
 	case o.Connections < 1 || o.Connections > 1<<16:
@@ -98,7 +103,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("load: a warmup, duration or timeout above %v", longest)
 	case o.Punctual && o.Connections != 1:
 		return o, fmt.Errorf("load: punctual over %d connections: want 1, for the runtime shares its few processors among their threads", o.Connections)
-	case o.Duration == 0 && o.Count == 0:
+	case o.Duration == 0 && o.Count == 0 && len(o.Moments) == 0:
 		return o, fmt.Errorf("load: neither duration nor count bounds it: set one")
 	}
 	return o, o.checkBatches()

@@ -21,6 +21,11 @@ func newSequence(o Options) *sequence {
 	if o.Count > 0 {
 		s.left = o.Count
 	}
+	if len(o.Moments) > 0 {
+		s.left = int64(len(o.Moments))
+		s.draw = func() time.Duration { return o.Moments[int64(len(o.Moments))-s.left] }
+		return s
+	}
 	at := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 	switch o.Arrival {
 	case Poisson:
