@@ -178,7 +178,11 @@ func provide(ctx context.Context, images *image.Store, src workload.Source) (ima
 			return image.Image{}, err
 		}
 		defer stream.Close()
-		return images.FromReader(ctx, src.Image, stream)
+		img, err := images.FromReader(ctx, src.Image, stream)
+		if err == nil && src.Given != nil {
+			return images.With(ctx, img, *src.Given)
+		}
+		return img, err
 	}
 	return image.Image{}, errors.New("the workload names no image")
 }

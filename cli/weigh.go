@@ -47,6 +47,8 @@ type weighFlags struct {
 	failAbove      string
 	process        processFlags
 	trialLimit     time.Duration
+	container      string // whose copy is weighed
+	copy           copyFlags
 }
 
 // weighCommand makes the command and the place of its flags; resume reads a
@@ -87,6 +89,7 @@ at or below the threshold, 4 if one lies above it, 5 otherwise.`,
   tare weigh ffmpeg --preset vanilla,pinned --cpus 1 --budget 10m
   tare weigh redis --ladder
   tare weigh --workload service.yaml --memory 512m
+  tare weigh --from-container web --vary cpus=1,2 --replay access.log
   tare weigh --image app:1 --platform bare,docker -- /bin/app --once
   tare weigh --image app:old --image app:new --platform docker \
     --fail-above 2% -- /bin/app --once`,
@@ -105,7 +108,7 @@ at or below the threshold, 4 if one lies above it, 5 otherwise.`,
 	flags.StringSliceVar(&f.presets, "preset", nil, "vanilla (a CPU quota), pinned (a cpuset): two ways to grant --cpus CPUs")
 	flags.BoolVar(&f.cross, "cross", false, "weigh the full product of what is varied")
 	flags.BoolVar(&f.ladder, "ladder", false, "weigh bare, + cgroup, + namespaces, + seccomp, + overlay, + engine")
-	flags.StringVar(&f.baseline, "baseline", "", "condition to compare with, such as docker,network=bridge (default bare)")
+	flags.StringVar(&f.baseline, "baseline", "", "condition to compare with, such as docker,network=bridge (default bare; of a copy current)")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
 	flags.Var(
 		sourceFlag{&f.sources, func(ref string) workload.Source { return workload.Source{Image: ref} }},
@@ -123,6 +126,9 @@ at or below the threshold, 4 if one lies above it, 5 otherwise.`,
 		"directory with a root file system; may be repeated",
 	)
 	f.process.register(flags)
+	flags.StringVar(&f.container, "from-container", "", "weigh a copy of this running `CONTAINER` of Docker, under its own limits; a client of the host after -- loads it, or --replay")
+	must(cmd.RegisterFlagCompletionFunc("from-container", completeContainers))
+	f.copy.register(flags)
 	flags.StringArrayVar(&f.files, "workload", nil, "YAML file that defines a workload; may be repeated")
 	flags.StringVar(&f.loadCPUs, "load-cpuset", "", "CPUs of the load programs, under every condition; not for http and resp, which tare itself generates (`LIST`; default: all)")
 	flags.StringVar(&f.precision, "precision", "", "stop at this half-width of each interval, from round 8 on (default without --budget: a quarter of --smallest-effect, in blocks a half; at most half of --fail-above)")
@@ -403,6 +409,12 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, host studyHost) (
 	names, command := args, []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		names, command = args[:dash], args[dash:]
+	}
+	if f.container != "" {
+		return f.copyDesign(cmd, names, command, host)
+	}
+	if flag := f.copy.changed(cmd.Flags()); flag != "" {
+		return lab.Design{}, usageError("%s is for --from-container", flag)
 	}
 	plan, err := f.plan(cmd.Flags().Changed)
 	if err != nil {

@@ -24,8 +24,14 @@ func SpecOf(name string, img image.Image, program workload.Program, c record.Con
 	if len(args) == 0 {
 		return platform.Spec{}, fmt.Errorf("image %s names no command: give one after --", img.Name)
 	}
+	var shown platform.Edits
+	for _, s := range program.Shown {
+		shown.Mounts = append(
+			shown.Mounts, platform.Mount{Source: s.Source, Target: s.Target, Directory: s.Directory, ReadOnly: true})
+	}
 	return platform.Spec{
-		Name: name, Image: img, Args: args, Env: program.Env, Dir: program.Dir, User: program.User,
+		Edits: shown,
+		Name:  name, Image: img, Args: args, Env: program.Env, Dir: program.Dir, User: program.User,
 		Setting: c.Setting, Ports: program.Ports, Data: program.Data,
 	}, nil
 }

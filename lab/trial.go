@@ -13,6 +13,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"tare/image"
 	"tare/kernel/accounting"
 	"tare/kernel/process"
 	"tare/platform"
@@ -33,6 +34,7 @@ type trial struct {
 	params   workload.Params
 	inst     platform.Instance
 	generate func(ctx context.Context, args []string) ([]byte, error)
+	onHost   func(ctx context.Context, args []string) ([]byte, error)
 	declared map[string]bool
 	now      func() time.Time
 	// started is when a program that was created ahead was started; zero where its
@@ -72,6 +74,10 @@ func (t *trial) Output() (stdout, stderr []byte) { return t.out.Bytes(), t.err.B
 
 func (t *trial) Generate(ctx context.Context, args []string) ([]byte, error) {
 	return t.generate(ctx, args)
+}
+
+func (t *trial) GenerateOnHost(ctx context.Context, args []string) ([]byte, error) {
+	return t.onHost(ctx, args)
 }
 
 func (t *trial) Record(metric string, value float64) {
@@ -161,6 +167,9 @@ func (r *runner) newTrial(c Condition, params workload.Params) *trial {
 		histograms: map[string]*hdrhistogram.Histogram{},
 		generate: func(ctx context.Context, args []string) ([]byte, error) {
 			return r.lab.Generate(ctx, r.images[c.ID], "", args)
+		},
+		onHost: func(ctx context.Context, args []string) ([]byte, error) {
+			return r.lab.Generate(ctx, image.Image{}, "", args)
 		},
 	}
 	for _, m := range c.Metrics {
@@ -344,4 +353,4 @@ func firstLine(text string) string {
 	return line
 }
 
-var _ workload.Trial = (*trial)(nil)
+var _ workload.HostLoaded = (*trial)(nil)

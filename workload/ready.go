@@ -159,22 +159,26 @@ func (r readySpec) compile(s scope) (readiness, error) {
 			return seen(t, pattern)
 		}}, nil
 	default:
-		address := s.addresses(r.port)
-		return readiness{"it accepts connections at " + address, timeout, func(ctx context.Context, t Trial) error {
-			dial := dialOf(t)
-			if dial == nil {
-				dial = func(ctx context.Context, address string) (net.Conn, error) {
-					var dialer net.Dialer
-					return dialer.DialContext(ctx, "tcp", address)
-				}
-			}
-			conn, err := dial(ctx, address)
-			if err != nil {
-				return err
-			}
-			return conn.Close()
-		}}, nil
+		return accepts(s.addresses(r.port), timeout), nil
 	}
+}
+
+// accepts is the readiness of a service that accepts connections at an address.
+func accepts(address string, timeout time.Duration) readiness {
+	return readiness{"it accepts connections at " + address, timeout, func(ctx context.Context, t Trial) error {
+		dial := dialOf(t)
+		if dial == nil {
+			dial = func(ctx context.Context, address string) (net.Conn, error) {
+				var dialer net.Dialer
+				return dialer.DialContext(ctx, "tcp", address)
+			}
+		}
+		conn, err := dial(ctx, address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}}
 }
 
 func (r readiness) await(ctx context.Context, t Trial) error {

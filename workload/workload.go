@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/image"
 )
 
 // Workload is a program that can be weighed.
@@ -51,6 +53,8 @@ type Source struct {
 	// (image.Store.Layered).
 	Layers   int
 	Repeated string
+	// Given, where not nil, are directories of the host that the image is given besides.
+	Given *[]image.Given
 }
 
 // Param is a parameter of a workload.
@@ -75,6 +79,7 @@ type Program struct {
 	User       string
 	Ports      []int
 	Data       []string // directories inside that it writes
+	Shown      []Shown  // files and directories of the host that it reads
 	// Service is true where the program runs until it is stopped; a batch
 	// program ends by itself.
 	Service bool
@@ -87,6 +92,12 @@ type Program struct {
 	// Needs are the programs, by their absolute paths inside, without which the image
 	// cannot run it: "/usr/bin/mpiexec". They are looked for before anything runs.
 	Needs []string
+}
+
+// Shown is a file or directory of the host that a program sees inside, read-only.
+type Shown struct {
+	Source, Target string
+	Directory      bool
 }
 
 // Record is an environment as it may be written down or shown.

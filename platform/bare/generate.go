@@ -18,8 +18,8 @@ import (
 // GeneratorSpec is one load program to run.
 type GeneratorSpec struct {
 	Options
-	Name  string // unique among running programs, as platform.Spec's
-	Image image.Image
+	Name  string      // unique among running programs, as platform.Spec's
+	Image image.Image // the zero one is the host itself, with tare's own environment and directory
 	Args  []string
 	Env   []string
 	Dir   string
@@ -34,8 +34,8 @@ const generatorParent = "tare-load"
 const generatorScore = 1000
 
 // Generate runs a load program to its end in the load generator's place, which
-// is the same whatever is weighed: beside the host, from the image's root
-// directory, no limits of its own, first to die when memory ends. It returns
+// is the same whatever is weighed: beside the host, from the image's or the host's
+// root directory, no limits of its own, first to die when memory ends. It returns
 // what the program printed. Where it ends badly, or ctx ends first, the error
 // holds the end of what it complained of; nothing of it is left either way.
 func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
@@ -47,11 +47,7 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 	defer func() { err = errors.Join(err, things.Drop(context.WithoutCancel(ctx))) }()
 
 	p := place{options: g.Options, platform: Bare, things: things}
-	program, err := spec.Process()
-	if err != nil {
-		return nil, err
-	}
-	tree, err := p.lay(ctx, spec, program.Dir)
+	program, root, err := p.generator(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +65,7 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 		func(ctx context.Context) error { return held.EndGroup(ctx, group) }); err != nil {
 		return nil, err
 	}
-	o := orderFor(program, tree.Root)
+	o := orderFor(program, root)
 	o.Join, o.OOMScore, o.CPUs, o.NetNS = group.ProcessFiles(), generatorScore, g.CPUs, g.NetNS
 
 	var printed bytes.Buffer
@@ -92,6 +88,24 @@ func Generate(ctx context.Context, g GeneratorSpec) (stdout []byte, err error) {
 		err = fmt.Errorf("load program %s ended with status %d%s", g.Args[0], ending.Code, quoted(&complaints))
 	}
 	return printed.Bytes(), errors.Join(err, waiting, flushing, cleaning)
+}
+
+// generator finds a load program, and the root directory that it runs in.
+func (p place) generator(ctx context.Context, spec platform.Spec) (program platform.Process, root string, err error) {
+	if spec.Image.Root == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return program, "", err
+		}
+		program = platform.Process{Args: spec.Args, Env: append(os.Environ(), spec.Env...), Dir: dir}
+		program.Program, err = process.LookPath("/", dir, spec.Args[0], os.Getenv("PATH"))
+		return program, "/", err
+	}
+	if program, err = spec.Process(); err != nil {
+		return program, "", err
+	}
+	tree, err := p.lay(ctx, spec, program.Dir)
+	return program, tree.Root, err
 }
 
 // quoted is what a program complained of, to stand behind an error.
