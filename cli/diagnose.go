@@ -30,12 +30,13 @@ type diagnoseFlags struct {
 	watch    bool
 	metrics  string
 	one      string // the finding to explain; empty shows all
+	verify   verifyFlags
 }
 
 func (a *app) diagnose() *cobra.Command {
 	f := &diagnoseFlags{}
 	cmd := &cobra.Command{
-		Use:   "diagnose CONTAINER... | --all",
+		Use:   "diagnose CONTAINER... | --all | --verify ID",
 		Short: "Find what running containers pay for, and what to set instead",
 		Long: `Diagnose finds what running containers lose by the way in which they are contained,
 how much, and which setting ends it. It changes nothing. CONTAINER is a name or an id of
@@ -43,12 +44,17 @@ Docker, containerd, podman, CRI-O or Kubernetes, the path of a control group, or
 
 It reads the counters of all containers first. Only those that are busy or throttled
 are then watched by the scheduler's tracepoints. A cost is the time that work loses in
-each second. A container without a finding has no line.`,
+each second. A container without a finding has no line.
+
+--verify launches a copy of the container with the current and with the proposed
+setting in turn, and says whether the promise held: exit code 0 if it did, 4 if not,
+5 if that is open. The container itself is left alone.`,
 		Example: `  tare diagnose web
   tare diagnose --all --for 30s
   tare diagnose --all --fail-on high
   tare diagnose --all --watch --prometheus 9465
-  tare diagnose web --latency-from http://127.0.0.1:8080/metrics`,
+  tare diagnose web --latency-from http://127.0.0.1:8080/metrics
+  tare diagnose --verify web/throttled --replay access.log`,
 		ValidArgsFunction: completeContainers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runDiagnose(cmd, f, args) },
 	}
@@ -68,6 +74,7 @@ each second. A container without a finding has no line.`,
 	complete := cobra.FixedCompletions(diagnose.Orders, cobra.ShellCompDirectiveNoFileComp)
 	must(cmd.RegisterFlagCompletionFunc("sort", complete))
 	cmd.AddCommand(a.explainFinding())
+	f.verify.register(flags)
 	return cmd
 }
 
@@ -94,6 +101,12 @@ func (f *diagnoseFlags) check(args []string) error {
 }
 
 func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) error {
+	if cmd.Flags().Changed("verify") {
+		return a.verify(cmd, f, args)
+	}
+	if err := f.verify.stray(cmd.Flags()); err != nil {
+		return err
+	}
 	if err := f.check(args); err != nil {
 		return err
 	}

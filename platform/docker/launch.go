@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"tare/kernel/cgroup"
 	"tare/platform"
 	"tare/platform/engine"
 	"tare/platform/held"
@@ -109,6 +110,9 @@ func (i *instance) take(ctx context.Context) (platform.Instance, error) {
 	if err := i.hold(); err != nil {
 		return nil, err
 	}
+	if err := i.saveQuota(); err != nil {
+		return nil, err
+	}
 	if i.Spec.Setting.Network == platform.NetworkProxy && i.Process != nil {
 		if err := i.proxied(); err != nil {
 			return nil, err
@@ -116,6 +120,20 @@ func (i *instance) take(ctx context.Context) (platform.Instance, error) {
 	}
 	go i.Watch()
 	return i, nil
+}
+
+// saveQuota lets the container save up quota, which the Engine API has no field for. What it did
+// since its start had none saved.
+func (i *instance) saveQuota() error {
+	quota, period, limited := i.Spec.Setting.Quota()
+	if !limited || i.Spec.Setting.CPUBurst == 0 || i.Process == nil {
+		return nil
+	}
+	err := i.group.Apply(cgroup.Limits{Bandwidth: cgroup.Bandwidth{Quota: quota, Period: period, Burst: i.Spec.Setting.CPUBurst}})
+	if err != nil && i.Runs() {
+		return fmt.Errorf("set cpu-burst of container %s (it requires Linux 5.14): %w", i.Container, err)
+	}
+	return nil
 }
 
 // clear removes a container that nobody watches: at rest, started, or half made.

@@ -15,8 +15,8 @@ import (
 // set up (its runtimes, its storage driver, whether a userland proxy runs) is
 // refused by Create and Launch, with the same type of error.
 func (p *Platform) Supports(s platform.Setting) error {
-	if s.CPUBurst != 0 {
-		return p.unsupported("cpu-burst", "the Engine API has no such field; oci has it")
+	if s.CPUBurst != 0 && p.name != Name {
+		return p.unsupported("cpu-burst", "the Engine API has no such field, and its control groups are not tare's to write; docker and oci have it")
 	}
 	if s.CPUPeriod != 0 && s.CPUs == 0 {
 		return p.unsupported("cpu-period", "a period alone limits nothing; set cpus too")

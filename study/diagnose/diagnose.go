@@ -100,6 +100,9 @@ type Cost struct {
 type Remedy struct {
 	Says    string `json:"says"`
 	Command string `json:"command,omitempty"`
+	// Change is the same in the keys of a [platform.Setting], for a copy of the container; an
+	// empty value takes a limit away. It is empty where no copy could be given that.
+	Change map[string]string `json:"change,omitempty"`
 }
 
 // Fact is one figure that a finding rests on.

@@ -43,7 +43,10 @@ func memoryLimit(_ *Host, f *Facts) []Finding {
 	// What came back within the time is at most what is missing.
 	more := min(m.Refaults*page, f.Limit)
 	to := (f.Limit + more + mebibyte - 1) / mebibyte * mebibyte
-	one.Set = []Remedy{{Says: fmt.Sprintf("a memory limit of at most %s", bytes(to)), Command: memoryCommand(f, to)}}
+	one.Set = []Remedy{{
+		Says: fmt.Sprintf("a memory limit of at most %s", bytes(to)), Command: memoryCommand(f, to),
+		Change: map[string]string{"memory": fmt.Sprintf("%db", to)},
+	}}
 	return []Finding{one}
 }
 

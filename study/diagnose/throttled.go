@@ -142,6 +142,7 @@ func remedies(h *Host, f *Facts, w work) []Remedy {
 		all = append(all, Remedy{
 			Says:    fmt.Sprintf("a quota of %s in each %s", short(q), short(period)),
 			Command: quotaCommand(f, to),
+			Change:  quotaChange(to),
 		})
 	}
 	if b, ok := smallestBurst(h, f, w); ok {
@@ -150,6 +151,7 @@ func remedies(h *Host, f *Facts, w work) []Remedy {
 		all = append(all, Remedy{
 			Says:    fmt.Sprintf("a burst of %s beside the quota", short(b)),
 			Command: quotaCommand(f, to),
+			Change:  quotaChange(to),
 		})
 	}
 	return all

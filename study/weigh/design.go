@@ -40,6 +40,7 @@ type Options struct {
 	Subjects  []Subject
 	Platforms []string // canonical names; the default ones if empty
 	Base      platform.Setting
+	Also      []platform.Setting // further ones to weigh on each platform, beside Base
 	Vary      []Factor
 	Cross     bool
 	Ladder    bool
@@ -439,6 +440,9 @@ func (b *builder) points(program workload.Program) ([]rung, error) {
 			continue
 		}
 		points = append(points, rung{r.platform, b.Base})
+		for _, s := range b.Also {
+			points = append(points, rung{r.platform, s})
+		}
 		// A service in an engine is ordinarily reached over the engine's bridge.
 		// Where the user names nothing, that is weighed too.
 		namesNothing := !b.Quick && len(b.Platforms) == 0 && len(b.varied) == 0 && b.Base.Network == ""
