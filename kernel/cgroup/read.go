@@ -26,7 +26,8 @@ type Bandwidth struct {
 	Burst  time.Duration
 }
 
-func (b Bandwidth) cpus() float64 {
+// CPUs is the limit in CPUs; infinite where there is none.
+func (b Bandwidth) CPUs() float64 {
 	if b.Quota <= 0 || b.Period <= 0 {
 		return math.Inf(1)
 	}
@@ -43,7 +44,7 @@ func (g Group) Bandwidth() (Bandwidth, error) {
 	}
 	err := place.upward(func(dir string) error {
 		b, err := readBandwidth(place.Version, dir)
-		if err == nil && b.cpus() < tightest.cpus() {
+		if err == nil && b.CPUs() < tightest.CPUs() {
 			tightest = b
 		}
 		return err

@@ -27,7 +27,7 @@ import (
 func quotaChange(to cgroup.Bandwidth) map[string]string {
 	change := map[string]string{"cpus": "", "cpu-period": "", "cpu-burst": ""}
 	if to.Quota > 0 {
-		change["cpus"] = strconv.FormatFloat(to.Quota.Seconds()/to.Period.Seconds(), 'g', -1, 64)
+		change["cpus"] = strconv.FormatFloat(to.CPUs(), 'g', -1, 64)
 		change["cpu-period"] = to.Period.String()
 	}
 	if to.Burst > 0 {

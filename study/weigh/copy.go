@@ -151,10 +151,10 @@ func (m *Copy) limit(c container.Container, cpus []int) error {
 	m.Base.Memory = own.Memory
 	switch limit := own.Bandwidth; {
 	case limit.Quota == 0:
-	case limit.Quota.Seconds()/limit.Period.Seconds() > float64(len(cpus)):
+	case limit.CPUs() > float64(len(cpus)):
 		m.note("its quota is more than this host's CPUs, and left out")
 	default:
-		m.Base.CPUs = limit.Quota.Seconds() / limit.Period.Seconds()
+		m.Base.CPUs = limit.CPUs()
 		m.Base.CPUPeriod, m.Base.CPUBurst = limit.Period, limit.Burst
 	}
 	m.Base = m.Base.Normal()
