@@ -14,6 +14,9 @@ import (
 
 func TestMain(m *testing.M) {
 	bare.Reexec()
+	if os.Getenv(copiedService) != "" {
+		serveCopied()
+	}
 	if os.Getenv(actAsTare) != "" {
 		os.Exit(Main(os.Args))
 	}

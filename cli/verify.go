@@ -115,14 +115,17 @@ func (a *app) verify(cmd *cobra.Command, f *diagnoseFlags, args []string) error 
 		Started: time.Now(), Status: record.Running, Host: m.fingerprint(d),
 	})
 	m.progress.clear()
-	if interrupted := (*lab.Interrupted)(nil); err != nil && !errors.As(err, &interrupted) {
+	if interrupted := (*lab.Interrupted)(nil); errors.As(err, &interrupted) {
+		return fmt.Errorf("%s: nothing is verified; its trials are kept as run %s", interrupted.Reason, interrupted.Run)
+	}
+	if err != nil {
 		return err
 	}
 	verified := promise.Verified(run)
 	here := hostRecord(host.Read("/"))
 	sheet := verified.Sheet(here)
 	sheet.Command = strings.Join(a.args, " ")
-	if err := errors.Join(a.presentLive("verify", sheet, verified.Document(here), f.out, f.json), interruptedHint(err)); err != nil {
+	if err := a.presentLive("verify", sheet, verified.Document(here), f.out, f.json); err != nil {
 		return err
 	}
 	switch verified.Outcome {
