@@ -119,7 +119,10 @@ func (f *weighFlags) copyDesign(cmd *cobra.Command, names, client []string, host
 	if !flags.Changed("design") {
 		f.designName = record.DesignBlocks // a program with a port of its own cannot stand beside another
 	}
-	o := weigh.Options{Cross: f.cross, Quick: f.quick, Explain: f.explain, ExplainAsked: flags.Changed("explain"), Seed: f.seed, Host: host.Host}
+	o := weigh.Options{
+		Cross: f.cross, Quick: f.quick, Explain: f.explain, ExplainAsked: flags.Changed("explain"),
+		Seed: f.seed, Host: host.Host,
+	}
 	if o.Plan, err = f.plan(flags.Changed); err != nil {
 		return d, err
 	}

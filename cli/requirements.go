@@ -27,7 +27,7 @@ var requirements = []requirement{
 	{commands: "weigh, latency, io, density, predict", linux: "5.8", groups: true, root: true, besides: "the engine or runtime of each platform that is named"},
 	{commands: "platforms", linux: "5.8", groups: true, root: true, besides: "for virtual machines: QEMU, and KVM for figures that count"},
 	{commands: "startup", linux: "5.11", btf: true, groups: true, root: true, besides: "an engine or an OCI runtime"},
-	{commands: "diagnose, causes, place", linux: "5.12", btf: true, groups: true, root: true, without: "causes: what control groups count"},
+	{commands: "diagnose, causes, place", linux: "5.12", btf: true, groups: true, root: true, besides: "diagnose --verify: Docker", without: "causes: what control groups count"},
 	{commands: "reproduce", groups: true, root: true, besides: "what the studies of its claims require"},
 	{commands: "pages", linux: "6.2", btf: true, root: true, without: "entries are read from /proc/PID/pagemap, which takes longer"},
 	{commands: "faults", linux: "6.1", btf: true, root: true},

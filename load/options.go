@@ -91,7 +91,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("load: rate %v: want 0 (closed loop), or 0.001 to 1e6 requests per second", o.Rate)
 	case o.Arrival != Uniform && o.Arrival != Poisson && o.Arrival != AtOnce:
 		return o, fmt.Errorf("load: arrival %q: want %s, %s or %s", o.Arrival, Uniform, Poisson, AtOnce)
-	case len(o.Moments) > 0 && (o.Rate != 0 || o.Warmup != 0 || o.Duration != 0 || o.Count != 0 || o.Arrival != Uniform):
+	case len(o.Moments) > 0 && (o.Rate != 0 || o.Arrival != Uniform || o.Warmup+o.Duration != 0 || o.Count != 0):
 		return o, fmt.Errorf("load: moments are a schedule of their own: set neither rate nor arrival, warmup, duration or count")
 	case o.Arrival == AtOnce && (o.Rate != 0 || o.Warmup != 0 || o.Duration != 0):
 		return o, fmt.Errorf("load: arrival %s has neither rate nor warmup nor duration: set a count alone", AtOnce)

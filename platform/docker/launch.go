@@ -129,7 +129,8 @@ func (i *instance) saveQuota() error {
 	if !limited || i.Spec.Setting.CPUBurst == 0 || i.Process == nil {
 		return nil
 	}
-	err := i.group.Apply(cgroup.Limits{Bandwidth: cgroup.Bandwidth{Quota: quota, Period: period, Burst: i.Spec.Setting.CPUBurst}})
+	saving := cgroup.Bandwidth{Quota: quota, Period: period, Burst: i.Spec.Setting.CPUBurst}
+	err := i.group.Apply(cgroup.Limits{Bandwidth: saving})
 	if err != nil && i.Runs() {
 		return fmt.Errorf("set cpu-burst of container %s (it requires Linux 5.14): %w", i.Container, err)
 	}

@@ -344,7 +344,8 @@ type VerifyDocument struct {
 func (v Verification) Document(on record.Host) VerifyDocument {
 	number := func(e stats.Estimate) overhead.DocumentEstimate {
 		return overhead.DocumentEstimate{
-			Estimate: overhead.Number(e.Value), Low: overhead.Number(e.Interval.Low), High: overhead.Number(e.Interval.High),
+			Estimate: overhead.Number(e.Value),
+			Low:      overhead.Number(e.Interval.Low), High: overhead.Number(e.Interval.High),
 			N: e.N, Method: e.Method, Warnings: append([]string{}, e.Warnings...),
 		}
 	}

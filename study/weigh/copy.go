@@ -163,7 +163,12 @@ func (m *Copy) limit(c container.Container, cpus []int) error {
 
 // mounts gives the copy what its original has mounted: read-only directories and files as they
 // are, and a copy of directories that it writes.
-func (m *Copy) mounts(name string, all []platform.OriginalMount, program *workload.Program, source *workload.Source) error {
+func (m *Copy) mounts(
+	name string,
+	all []platform.OriginalMount,
+	program *workload.Program,
+	source *workload.Source,
+) error {
 	var given []image.Given
 	var room int64 = MostCopied
 	for _, from := range all {
@@ -186,7 +191,8 @@ func (m *Copy) mounts(name string, all []platform.OriginalMount, program *worklo
 		case !info.IsDir() && !info.Mode().IsRegular():
 			m.note("not copied: %s is neither a directory nor a file", from.Target)
 		case from.ReadOnly || !info.IsDir():
-			program.Shown = append(program.Shown, workload.Shown{Source: from.Source, Target: from.Target, Directory: info.IsDir()})
+			shown := workload.Shown{Source: from.Source, Target: from.Target, Directory: info.IsDir()}
+			program.Shown = append(program.Shown, shown)
 			m.note("%s is the original's, read-only", from.Target)
 		default:
 			size, err := sizeOf(from.Source, room)
