@@ -93,7 +93,7 @@ type Cost struct {
 	// PerRequest is the time lost for each request; 0 where requests were not counted.
 	PerRequest time.Duration `json:"per_request_ns,omitempty"`
 	// Bytes is the memory held; 0 where it is time that is lost.
-	Bytes int64 `json:"bytes,omitempty"`
+	Bytes int64 `json:"held_bytes,omitempty"`
 }
 
 // Remedy is a setting, and the command that makes it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"tare/kernel/cgroup"
 	"tare/probe/bursts"
 )
 
@@ -31,7 +32,7 @@ func needless(h *Host, f *Facts) []Finding {
 		{"waited by other containers", fmt.Sprintf("%.2g s in each second", others), "sched_switch"},
 		{"refused by the quota", held.Cost.String(), "see " + held.ID},
 	}
-	one.Set = []Remedy{{Says: "its CPU shares alone, without a quota", Command: noQuotaCommand(f)}}
+	one.Set = []Remedy{{Says: "its CPU shares alone, without a quota", Command: noQuotaCommand(f), Change: quotaChange(cgroup.Bandwidth{})}}
 	return []Finding{one}
 }
 

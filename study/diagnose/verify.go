@@ -290,7 +290,7 @@ func (v Verification) Sheet(on record.Host) report.Sheet {
 	s := report.Sheet{
 		Title: "tare diagnose --verify", Answer: v.Answer(),
 		Facts: []string{
-			fmt.Sprintf("finding: %s loses %s", v.Promise.Finding.Container, v.Promise.Finding.Cost.perSecond()),
+			fmt.Sprintf("finding: %s loses %s", v.Promise.Finding.Container, v.Promise.Finding.Cost),
 			fmt.Sprintf("blocks: %d, each with both settings in a drawn order, seed %d", v.Saved.N, v.run.Seed),
 			report.HostFact(on),
 		},
