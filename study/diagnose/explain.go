@@ -28,7 +28,7 @@ var explanations = map[Kind]explanation{
 		cost: "pieces of work a second * what a piece waited for the quota. " +
 			"Without such waits: throttled time of cpu.stat, which adds up over CPUs, in each second.",
 		source: "Waits: sched_switch with the group's throttle count. Settings: the discrete-event model of the kernel's bandwidth control (model/quota).",
-		silent: "No period was throttled. It is harmless below 0.05 s/s with less than one throttled period a second.",
+		silent: "No period was throttled. It is harmless where no thread waited, or below 0.05 s/s with less than one throttled period a second.",
 		detail: causesOf,
 	},
 	WaitsForCPU: {

@@ -33,6 +33,8 @@ type Facts struct {
 
 	// Engine is what the engine did for it in Span.
 	Engine EngineWork
+	// Workers are as many threads as would share its CPU time alike; known where it was throttled.
+	Workers float64
 	// InKernel is what the kernel did for it while it was watched.
 	InKernel InKernel
 

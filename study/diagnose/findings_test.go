@@ -213,7 +213,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	s = r.Explain("web/log", report.Sheet{})
-	if s.Answer != "web/log was not found within 10s." || len(s.Parts) != 1 {
+	if s.Answer != "web/log was not found within 10 s." || len(s.Parts) != 1 {
 		t.Errorf("%q with %d parts, want that it was not found, and what it would mean", s.Answer, len(s.Parts))
 	}
 }

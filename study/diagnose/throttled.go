@@ -29,8 +29,9 @@ const (
 // throttled finds a quota that keeps a container from working.
 //
 // A thread waits because of the quota from when its group's was used up, as the probe sees
-// (cfs_rq->throttle_count). Where no such wait was seen, the time is the kernel's (throttled_usec of cpu.stat), which
-// adds up over CPUs and not over threads.
+// (cfs_rq->throttle_count). A group that was throttled while all its threads slept lost nothing. Where threads
+// were not watched, the time is the kernel's (throttled_usec of cpu.stat), which adds up over CPUs and not
+// over threads.
 func throttled(h *Host, f *Facts) []Finding {
 	one, ok := throttling(f)
 	if !ok {
@@ -49,9 +50,10 @@ func throttling(f *Facts) (one Finding, ok bool) {
 	}
 	cost := Cost{Rate: rate(f.Used.ThrottledTime, f.Span)}
 	work := workOf(f)
-	if held := f.behind(bursts.Quota); held.Time > 0 && work.piece > 0 {
+	if f.Sched != nil {
+		held := f.behind(bursts.Quota)
 		cost = perPiece(f, held.Time)
-		if work.piece < f.Bandwidth.Quota { // each wait is another piece's
+		if held.Time > 0 && work.piece < f.Bandwidth.Quota { // each wait is another piece's
 			cost.Each = held.Time / time.Duration(max(held.Waits, 1))
 			cost.Events = cost.Rate / cost.Each.Seconds()
 		}
@@ -71,7 +73,8 @@ func throttling(f *Facts) (one Finding, ok bool) {
 			Fact{"a piece of work", fmt.Sprintf("%s of CPU time, %.3g a second", short(work.piece), work.rate), "sched_switch"},
 			fact("threads waited for the quota", f.behind(bursts.Quota).Time, f))
 	}
-	if cost.Rate < harmlessRate && float64(f.Used.Throttled) < harmlessEvents*f.Span.Seconds() {
+	nobodyWaited := f.Sched != nil && cost.Rate == 0
+	if nobodyWaited || cost.Rate < harmlessRate && float64(f.Used.Throttled) < harmlessEvents*f.Span.Seconds() {
 		one.Level = Harmless
 		one.Says += "; harmless unless somebody waits for that work"
 	}
@@ -91,19 +94,41 @@ type work struct {
 // shapeSteps is into how many values of equal probability a histogram of work is cut.
 const shapeSteps = 64
 
+// slight is the share of the CPU time that the shortest bursts may have, together, to be left out of
+// what the model is asked: those of a runtime's own threads are many, and nobody waits for them.
+const slight = 0.1
+
 // workOf reads off what was recorded.
-func workOf(f *Facts) work {
+func workOf(f *Facts) (w work) {
 	if f.Sched == nil || f.Watched <= 0 {
-		return work{}
+		return w
 	}
 	all := f.Sched.AllBursts()
-	w := work{count: all.Count(), mean: all.Mean(), piece: pieceOf(all)}
-	if w.count == 0 || w.piece == 0 {
+	var lengths []time.Duration
+	var counts []uint64
+	var sum, passed time.Duration
+	for step, n := range all.Steps {
+		length := (step.Low + step.High) / 2
+		if passed += time.Duration(n) * length; passed.Seconds() <= slight*all.Sum().Seconds() {
+			continue
+		}
+		lengths, counts = append(lengths, step.High), append(counts, n) // a setting is to hold for all of a step
+		w.count += n
+		sum += time.Duration(n) * length
+	}
+	if w.piece = pieceOf(all); w.count == 0 || w.piece == 0 {
 		return work{}
 	}
+	// A step stands for its middle; together they are as long as what was recorded.
+	w.mean = time.Duration(sum.Seconds() / float64(w.count) * all.Sum().Seconds() / passed.Seconds() * float64(time.Second))
 	w.rate = all.Sum().Seconds() / w.piece.Seconds() / f.Watched.Seconds()
-	for i := range shapeSteps {
-		w.shape = append(w.shape, all.Quantile((float64(i)+0.5)/shapeSteps).Seconds()/w.mean.Seconds())
+	at, below := 0, counts[0]
+	for i := range uint64(shapeSteps) {
+		for below*2*shapeSteps < (2*i+1)*w.count {
+			at++
+			below += counts[at]
+		}
+		w.shape = append(w.shape, lengths[at].Seconds()*float64(w.count)/sum.Seconds())
 	}
 	return w
 }
@@ -163,18 +188,16 @@ const mostModelled = 8
 // mostThreads bounds the model.
 const mostThreads = 256
 
-// service is a container as the model has it: threads that work, and then block for as long as
-// they were seen to. So work of one thread never meets other work of it.
+// service is a container as the model has it: as many threads as share its work ([Facts.Workers]), each
+// of which blocks until its next piece of work. So work of one thread never meets other work of it.
 func (w work) service(f *Facts) (quota.Service, quota.Arrival) {
 	nothing := hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)
 	_ = nothing.RecordValue(1)
-	alive := f.Sched.CPUTime + f.Sched.AllWaits().Sum() + f.Sched.Blocked.Sum()
-	threads := min(max(int(math.Round(rate(alive, f.Watched))), 1), mostThreads)
+	threads := min(max(int(math.Round(f.Workers)), 1), mostThreads)
+	each := f.Watched * time.Duration(threads) / time.Duration(w.count)
 	return quota.Service{
-			Demand: quota.Demand{Mean: w.mean, Shape: w.shape}, Base: nothing, CPUs: max(1, f.CPUs), Threads: threads,
-		}, quota.Arrival{
-			Connections: threads, Think: f.Sched.Blocked.Mean(),
-		}
+		Demand: quota.Demand{Mean: w.mean, Shape: w.shape}, Base: nothing, CPUs: max(1, f.CPUs), Threads: threads,
+	}, quota.Arrival{Connections: threads, Think: max(0, each-w.mean-f.Sched.Delay())}
 }
 
 // few keeps a prediction within some milliseconds.

@@ -52,7 +52,7 @@ func TestPromiseOfAFinding(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		"web/log":          "web/log proposes no setting that a copy can be given",
-		"web/memory-limit": "web/memory-limit was not found within 0s, so there is nothing to verify; found: web/throttled, web/log",
+		"web/memory-limit": "web/memory-limit was not found within 0 s, so there is nothing to verify; found: web/throttled, web/log",
 	} {
 		if _, err := r.PromiseOf(id); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", id, err, want)

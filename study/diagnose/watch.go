@@ -85,6 +85,7 @@ func Run(ctx context.Context, containers []container.Container, named bool, span
 
 // subject is a container while it is watched.
 type subject struct {
+	threads              map[string]time.Duration // at the second reading
 	facts                *Facts
 	group                cgroup.Group
 	above                cgroup.Group // whose quota holds, where it is not its own
@@ -243,6 +244,9 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		defer func() { _, _ = recording.Stop() }()
 		// Loading the programs took a while: what is compared begins now.
 		r.readAll(watched, func(s *subject, to reading) { s.second = to })
+		for _, s := range watched {
+			s.threads = threadTimes(s.facts)
+		}
 		stopped = !inKernel.wait(ctx, rest)
 	} else if !stopped { // the counters are of the whole time, too
 		stopped = !kit.Wait(ctx, rest)
@@ -263,6 +267,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		for i, s := range watched {
 			s.facts.Watched, s.facts.Sched, s.facts.Self = seen.Span(), &seen.Groups[i], i
 			s.facts.During = s.third.counts.since(s.second.counts)
+			s.facts.Workers = workers(s.threads, threadTimes(s.facts))
 		}
 		r.Notes = append(r.Notes, inKernel.finish(r.Began, seen)...)
 	}
