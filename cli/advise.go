@@ -80,7 +80,8 @@ func (a *app) presentAdvice(about string, all []advise.Advice, form, jsonPath st
 	}
 	sheet := advise.Sheet(about, all)
 	sheet.Next = a.again("tare advise --as docker", "tare reproduce --dry-run")
-	return report.SheetTerminal(a.out, sheet, report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out)})
+	opt := report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out)}
+	return report.SheetTerminal(a.out, sheet, opt)
 }
 
 // advice gives the recommendations for a run, a workload, or a container that runs; for nothing in
@@ -148,7 +149,7 @@ func subjectOf(ctx context.Context, name string) (s advise.Subject, err error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Quota, err = limited(c); err != nil {
+	if s.Quota, err = hasQuota(c); err != nil {
 		return s, err
 	}
 	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", c.PID))
@@ -160,8 +161,8 @@ func subjectOf(ctx context.Context, name string) (s advise.Subject, err error) {
 	return s, err
 }
 
-// limited tells whether a container has a quota of CPU time.
-func limited(c container.Container) (bool, error) {
+// hasQuota tells whether a container has a quota of CPU time.
+func hasQuota(c container.Container) (bool, error) {
 	if c.Cgroup == "" {
 		return false, errors.New("a process has no settings of a container: name its container")
 	}

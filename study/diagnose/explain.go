@@ -44,7 +44,8 @@ var explanations = map[Kind]explanation{
 		source: "Measured: sched_wakeup and sched_switch, with the group that had the CPU.",
 		silent: "Below 0.01 s/s, below a quarter of the container's waiting, or the container computes and had its share.",
 		detail: func(f *Finding) string {
-			return "tare place " + terminal.Shell(f.Container) + " " + terminal.Shell(strings.TrimPrefix(f.ID, idOf(f.Container, Neighbour)+":"))
+			neighbour := strings.TrimPrefix(f.ID, idOf(f.Container, Neighbour)+":")
+			return "tare place " + terminal.Shell(f.Container) + " " + terminal.Shell(neighbour)
 		},
 	},
 	MemoryLimit: {

@@ -129,7 +129,8 @@ func (r *Result) table() report.Table {
 			lost.Detail = "within " + f.Within
 		}
 		row := []report.Cell{
-			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]}, lost, each, {Text: string(f.Based)},
+			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]},
+			lost, each, {Text: string(f.Based)},
 		}
 		if r.Requests != nil {
 			row = append(row, milliseconds(f.Cost.PerRequest))

@@ -120,7 +120,8 @@ func workOf(f *Facts) (w work) {
 		return work{}
 	}
 	// A step stands for its middle; together they are as long as what was recorded.
-	w.mean = time.Duration(sum.Seconds() / float64(w.count) * all.Sum().Seconds() / passed.Seconds() * float64(time.Second))
+	exact := all.Sum().Seconds() / passed.Seconds()
+	w.mean = time.Duration(float64(sum) / float64(w.count) * exact)
 	w.rate = all.Sum().Seconds() / w.piece.Seconds() / f.Watched.Seconds()
 	at, below := 0, counts[0]
 	for i := range uint64(shapeSteps) {
