@@ -101,7 +101,8 @@ func reproduced(
 		return errors.Join(err, store.Finish(id, record.Complete, "as planned"))
 	}
 	err = r.carryOut(ctx, plan)
-	if perr := r.present(a.root()); perr != nil {
+	// A command line that is made anew sets the state directory of its own app back.
+	if perr := r.present((&app{out: a.out, err: a.err}).root()); perr != nil {
 		t.Fatal(perr)
 	}
 	return out.String(), measured, r.left, err
