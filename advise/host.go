@@ -114,8 +114,8 @@ func runsOf(all []Advice) (ids []string) {
 	return ids
 }
 
-// Apply writes the settings of recommendations in a form, each below what it rests on: whoever applies
-// them chooses among those that exclude each other.
+// Apply writes the settings of recommendations in a form, each below its evidence. Some exclude each
+// other: the reader chooses.
 func Apply(form string, all []Advice) (string, error) {
 	of, ok := forms[form]
 	if !ok {

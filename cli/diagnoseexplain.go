@@ -41,8 +41,8 @@ command that shows more. CONTAINER/FINDING is as diagnose --json and --evidence 
 	return cmd
 }
 
-// subjects finds what is to be diagnosed. With the container of a finding that is to be explained it
-// finds all others, since what a container pays may depend on them.
+// subjects finds the containers to diagnose. To explain a finding it finds all containers, since what
+// one pays may depend on the others.
 func (f *diagnoseFlags) subjects(ctx context.Context, names []string) (
 	all []container.Container, notes []string, isNamed bool, err error,
 ) {

@@ -18,7 +18,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Bounds of what is read of an access log.
+// Limits of an access log.
 const (
 	MostReplayed = 100_000
 	mostLine     = 64 << 10

@@ -63,7 +63,7 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// Data is told that swap fails, and that it no longer does.
+// The policy learns that swap fails, and that it works again.
 func TestDataIsToldOfFailingSwap(t *testing.T) {
 	manage(t, box128, config.Manage, crowded, func(t *testing.T, h *host, d *Daemon) {
 		awaits(t, 10*time.Second, "managing", state(d, control.Managing))

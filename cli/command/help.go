@@ -89,6 +89,8 @@ func helpText(cmd *cobra.Command, whole bool) string {
 	switch {
 	case !cmd.HasAvailableSubCommands():
 		add("Usage:", "  "+cmd.UseLine())
+	case strings.Contains(cmd.Use, " "): // it takes arguments of its own, too
+		add("Usage:", "  "+cmd.UseLine()+"\n  "+cmd.CommandPath()+" COMMAND")
 	case cmd.HasParent():
 		add("Usage:", "  "+cmd.CommandPath()+" COMMAND")
 	default:

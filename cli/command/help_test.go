@@ -22,7 +22,9 @@ func tool() *cobra.Command {
 	command.Leading(sub, "often")
 	plain := &cobra.Command{Use: "plain", Short: "Plain", Long: "Long.", RunE: func(*cobra.Command, []string) error { return nil }}
 	plain.Flags().Bool("all", false, "its own flag")
-	root.AddCommand(sub, plain)
+	look := &cobra.Command{Use: "look NAME... | --all", RunE: func(*cobra.Command, []string) error { return nil }}
+	look.AddCommand(&cobra.Command{Use: "explain ID", RunE: func(*cobra.Command, []string) error { return nil }})
+	root.AddCommand(sub, plain, look)
 	return root
 }
 
@@ -36,6 +38,7 @@ func TestHelp(t *testing.T) {
 		{"tool --home x help do --all", []string{"How it is done.", "--rare TEXT"}, nil},
 		{"tool help do --all", []string{"How it is done.", "--rare TEXT"}, nil},
 		{"tool plain -h", []string{"Long.", "--all"}, []string{"All of"}},
+		{"tool look --help", []string{"  tool look NAME... | --all [flags]\n  tool look COMMAND\n"}, nil},
 		{"tool --help", []string{"Group:\n  do", "More commands:", "plain"}, nil},
 	} {
 		var out, errOut bytes.Buffer

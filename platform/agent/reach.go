@@ -134,8 +134,8 @@ func ListenVsock(port uint32) (net.Listener, error) {
 	return &hostOnly{l}, nil
 }
 
-// hostOnly turns others away: guests, where it listens on a host, and this machine's own programs, any of
-// which, whoever's it is, may use the loopback.
+// hostOnly turns others away: guests, where it listens on a host, and this machine's own programs, since
+// those of every user may use the loopback.
 type hostOnly struct{ net.Listener }
 
 func (h *hostOnly) Accept() (net.Conn, error) {
