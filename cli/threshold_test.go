@@ -218,9 +218,9 @@ func TestTwoVersionsInOneRun(t *testing.T) {
 		t.Skip("measuring needs root")
 	}
 	home, dir := t.TempDir(), t.TempDir()
-	before := version(t, filepath.Join(dir, "v1", "root"), 100_000)
-	again := version(t, filepath.Join(dir, "copy", "root"), 100_000)
-	after := version(t, filepath.Join(dir, "v2", "root"), 160_000)
+	before := version(t, filepath.Join(dir, "v1", "root"), 60_000)
+	again := version(t, filepath.Join(dir, "copy", "root"), 60_000)
+	after := version(t, filepath.Join(dir, "v2", "root"), 180_000)
 	weigh := func(first, second string) (int, string, overhead.Document) {
 		t.Helper()
 		result := filepath.Join(home, "result.json")
@@ -250,7 +250,8 @@ func TestTwoVersionsInOneRun(t *testing.T) {
 	if code != exitThreshold || d.Analysis.Threshold == nil || d.Analysis.Threshold.Status != overhead.Exceeded {
 		t.Errorf("a slower version: %d, %+v\n%s", code, d.Analysis, out)
 	}
-	hasAll(t, "the screen", out, []string{"image=v2/root on count's time from launch to end is worse by more than the 5 % allowed"})
+	// Its time and its CPU time are both worse. The worst of them is named.
+	hasAll(t, "the screen", out, []string{"image=v2/root on count's ", "is worse by more than the 5 % allowed"})
 	shown, out, _ := tare(t, home, "show", d.Run.ID)
 	if shown != exitSuccess {
 		t.Errorf("show: %d", shown)
