@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"sync"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -37,20 +38,39 @@ func DetectableEffect(sd float64, n int, level, power float64) float64 {
 	if n < 2 || !(sd > 0) || math.IsInf(sd, 0) || !(level > 0 && level < 1) || !(power > 1-level && power < 1) {
 		return math.NaN()
 	}
-	// The power grows with the effect, so bisection finds where it passes.
+	return math.Expm1(detectable(design{n, level, power}) * sd / math.Sqrt(float64(n)))
+}
+
+// design is what the power of a test follows from, beside the effect.
+type design struct {
+	n            int
+	level, power float64
+}
+
+// shifts holds what [detectable] has found: an analysis asks for the same design at each
+// of its comparisons.
+var shifts sync.Map // of design to float64
+
+// detectable is how many standard errors the mean must be away from zero for a test of
+// this design to find it. The power grows with the shift, so bisection finds where it passes.
+func detectable(d design) float64 {
+	if known, ok := shifts.Load(d); ok {
+		return known.(float64)
+	}
 	low, high := 0.0, 1.0
-	for tPower(high, n, level) < power {
+	for tPower(high, d.n, d.level) < d.power {
 		low, high = high, 2*high
 	}
 	for range 60 {
 		middle := low + (high-low)/2
-		if tPower(middle, n, level) < power {
+		if tPower(middle, d.n, d.level) < d.power {
 			low = middle
 		} else {
 			high = middle
 		}
 	}
-	return math.Expm1(high * sd / math.Sqrt(float64(n)))
+	shifts.Store(d, high)
+	return high
 }
 
 // BlocksNeeded is the number of blocks with which a paired t test at 1-level
