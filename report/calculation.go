@@ -32,7 +32,7 @@ func Changed(ratio stats.Estimate) Cell {
 		return Cell{Text: signed(e.Value, significant(e.Value))}
 	}
 	return Cell{
-		Text:   signed(e.Value, decimals(e.Interval.Low, e.Interval.High)),
+		Text:   signed(e.Value, decimalsOf(e.Value, e.Interval.Low, e.Interval.High)),
 		Detail: spanText(e.Interval.Low, e.Interval.High),
 	}
 }

@@ -365,7 +365,7 @@ func ownFigure(f claim.Figure) []Cell {
 		unit = " " + clean(f.Unit)
 	}
 	if f.Interval() {
-		value, span = fixed(f.Value, decimals(f.Low, f.High))+unit, plainSpan(f.Low, f.High)
+		value, span = fixed(f.Value, decimalsOf(f.Value, f.Low, f.High))+unit, plainSpan(f.Low, f.High)
 	} else {
 		value = fixed(f.Value, significant(f.Value)) + unit
 	}

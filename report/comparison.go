@@ -165,7 +165,7 @@ func overheadTables(c overhead.Comparison) []Table {
 			Columns: []Column{{Head: "condition"}, {Head: "change", Number: true}, {Head: levelText(c.Level), Number: true}}}
 		for _, r := range rows {
 			v, low, high := natural(r.HigherIsBetter, r.OverheadPercent, r.OverheadLow, r.OverheadHigh)
-			d := decimals(low, high)
+			d := decimalsOf(v, low, high)
 			t.Rows = append(
 				t.Rows,
 				[]Cell{{Text: label(asRow(r))}, {Text: signed(v, d) + " %"}, {Text: spanText(low, high)}},

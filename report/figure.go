@@ -40,6 +40,16 @@ func decimals(low, high float64) int {
 	return clamp(int(-math.Floor(math.Log10(half/2)+1e-9)), -12, 9)
 }
 
+// decimalsOf gives the number of decimals of an estimate: as many as its interval supports, but
+// one digit at least where the interval excludes zero, which the figure then is not either.
+func decimalsOf(v, low, high float64) int {
+	d := decimals(low, high)
+	if low > 0 || high < 0 {
+		d = max(d, leading(v))
+	}
+	return d
+}
+
 // significant gives the decimals that show v to three digits, for figures
 // that have no width to go by.
 func significant(v float64) int {
@@ -49,17 +59,9 @@ func significant(v float64) int {
 	return clamp(2-int(math.Floor(math.Log10(math.Abs(v)))), 0, 9)
 }
 
-// supported writes a figure and the ends of its interval with the digits that the interval
-// supports, but one at least of each where all of it is above zero: that is no zero,
-// however wide it is.
+// supported writes a figure and the ends of its interval, each by [decimalsOf].
 func supported(v, low, high float64) (figure, from, to string) {
-	d := decimals(low, high)
-	text := func(v float64) string {
-		if low > 0 {
-			return fixed(v, max(d, leading(v)))
-		}
-		return fixed(v, d)
-	}
+	text := func(v float64) string { return fixed(v, decimalsOf(v, low, high)) }
 	return text(v), text(low), text(high)
 }
 
@@ -119,7 +121,7 @@ func worseText(low, high float64) string {
 }
 
 // percentText writes a percentage without its sign character: "3.1".
-func percentText(v, low, high float64) string { return fixed(v, decimals(low, high)) }
+func percentText(v, low, high float64) string { return fixed(v, decimalsOf(v, low, high)) }
 
 // spanText writes an interval as "+2.2 to +4.0".
 func spanText(low, high float64) string { return spanWith(signed, low, high, decimals(low, high)) }

@@ -21,6 +21,8 @@ func TestDigitsFollowTheInterval(t *testing.T) {
 		{12345, 9000, 16000, "12000 (9000 to 16000)"},
 		{-0.01, -0.6, 0.6, "0.0 (-0.6 to 0.6)"},
 		{0, 0, 0, "0 (exact)"},
+		{27.2, 1, 2900, "30 (1 to 2900)"},
+		{-27.2, -2900, -1, "-30 (-2900 to -1)"},
 	} {
 		got := percentText(c.v, c.low, c.high) + " (" + plainSpan(c.low, c.high) + ")"
 		if got != c.want {

@@ -98,7 +98,7 @@ func (f forest) row(r overhead.Row) template.HTML {
 		figure = "no figure"
 		if finite(r.Percent) {
 			v, low, high := natural(f.effect.higherIsBetter, r.Percent, r.PercentLow, r.PercentHigh)
-			figure = signed(v, decimals(low, high)) + " %"
+			figure = signed(v, decimalsOf(v, low, high)) + " %"
 			if bounded(r.Percent, r.PercentLow, r.PercentHigh) {
 				figure += ", interval " + spanText(low, high) + " %"
 			}

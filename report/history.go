@@ -200,13 +200,13 @@ func historyTable(h overhead.History, series []overhead.Series, levels bool) Tab
 			if levels {
 				e.Value /= col.divisor
 				e.Interval.Low, e.Interval.High = e.Interval.Low/col.divisor, e.Interval.High/col.divisor
-				cells = append(cells, Cell{Text: fixed(e.Value, decimals(e.Interval.Low, e.Interval.High))},
+				cells = append(cells, Cell{Text: fixed(e.Value, decimalsOf(e.Value, e.Interval.Low, e.Interval.High))},
 					Cell{Text: boundedSpan(e, plainSpan)})
 			} else {
 				e = e.PercentMore()
 				cells = append(
 					cells,
-					Cell{Text: signed(e.Value, decimals(e.Interval.Low, e.Interval.High))},
+					Cell{Text: signed(e.Value, decimalsOf(e.Value, e.Interval.Low, e.Interval.High))},
 					Cell{Text: boundedSpan(e, spanText)},
 					Cell{Text: levelOf(g.Level, col)},
 					Cell{Text: levelOf(g.BaseLevel, col)},

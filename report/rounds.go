@@ -108,7 +108,7 @@ func changeText(v, low, high float64) string {
 	if !bounded(v, low, high) {
 		return signed(v, significant(v)) + " %"
 	}
-	return signed(v, decimals(low, high)) + " % (" + spanText(low, high) + ")"
+	return signed(v, decimalsOf(v, low, high)) + " % (" + spanText(low, high) + ")"
 }
 
 // roundNotes say below a table of rounds what its headline leaves out: totals beside typical
@@ -168,7 +168,7 @@ func stallsText(r overhead.Row, higherIsBetter, all bool) string {
 func changeCells(v, low, high float64) (figure, span Cell) {
 	switch {
 	case bounded(v, low, high):
-		return Cell{Text: signed(v, decimals(low, high))}, Cell{Text: spanText(low, high)}
+		return Cell{Text: signed(v, decimalsOf(v, low, high))}, Cell{Text: spanText(low, high)}
 	case finite(v):
 		return Cell{Text: signed(v, significant(v))}, Cell{}
 	}

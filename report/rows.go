@@ -123,7 +123,7 @@ func overheadText(r overhead.Row, col column, run record.Run) (figure, span, uni
 			}
 			return signed(v, significant(v)), "", col.unit, "no interval: " + why
 		}
-		return signed(v, decimals(low, high)), spanText(low, high), col.unit, ""
+		return signed(v, decimalsOf(v, low, high)), spanText(low, high), col.unit, ""
 	}
 	return "", "", "", "no figure: " + reason(r, run)
 }

@@ -35,7 +35,7 @@ func (i WeightItem) text() string {
 	case !bounded(v, low, high) || e.Interval == (stats.Interval{}):
 		return what + ": " + write(v, significant(v)) + " " + clean(sc.unit) + " (no interval: " + orElse(clean(i.Reason), "a single reading") + ")"
 	}
-	return what + ": " + write(v, decimals(low, high)) + " " + clean(sc.unit) + " (" + span(low, high) + ")"
+	return what + ": " + write(v, decimalsOf(v, low, high)) + " " + clean(sc.unit) + " (" + span(low, high) + ")"
 }
 
 func orElse(text, otherwise string) string {
