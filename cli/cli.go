@@ -128,6 +128,7 @@ type app struct {
 	out, err io.Writer
 	args     []string
 	home     string // --home
+	part     bool   // one step of a command that shows all at its end: no table while it runs
 }
 
 // Command is the command line, for what is made from it.

@@ -234,7 +234,7 @@ func (m *measuring) interimRounds(run record.Run, group string) {
 // showInterim shows a sheet of a run that goes on, or in short its tables alone.
 func (m *measuring) showInterim(sheet report.Sheet, short bool) {
 	m.progress.clear()
-	if short && len(sheet.Parts) == 0 {
+	if m.app.part || short && len(sheet.Parts) == 0 {
 		return
 	}
 	options := report.TerminalOptions{Width: terminalWidth(m.app.err), Color: isTerminal(m.app.err), Interim: short}
