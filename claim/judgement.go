@@ -99,3 +99,6 @@ func (j Judgement) fault(again bool) string {
 	}
 	return ""
 }
+
+// TooFew is why a verdict rests on nothing: n blocks make no interval.
+func TooFew(n int) string { return fmt.Sprintf("too few blocks for an interval: %d", n) }

@@ -99,6 +99,7 @@ var s2 = []Claim{
 	},
 	{
 		ID: "S2.8", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--tasks", "one,many"},
+		Quick:     []string{"tare", "platforms", "--tasks", "one,many", "--cpus", "1", "--platform", "docker"},
 		Short:     "many small processes cost a container more than one",
 		Says:      "The same work costs a container more, against bare metal, when it is cut into many processes that run side by side.",
 		Published: []Figure{exactly("one process, clip", 30, "s"), exactly("thirty processes, clip of each", 1, "s")},
@@ -117,6 +118,7 @@ var s2 = []Claim{
 	},
 	{
 		ID: "S2.9b", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "wordpress"},
+		Needs:     []Need{needsThreeCPUs},
 		Short:     "input and output cost more where cores change",
 		Says:      "Each web request waits for interrupts and may go on on another core than before; a container with a small share of the host does so more often, and pays for cold caches.",
 		Published: []Figure{atLeast("interrupts a web request", 3, "")},

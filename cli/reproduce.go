@@ -348,7 +348,7 @@ func (r *reproducing) leave(claims []claim.Claim, why string) {
 // one makes a run as its own command does, or finishes it. Its screen is left to its page.
 func (r *reproducing) one(ctx context.Context, run reproduction.Run, state reproduction.State) error {
 	line := append(slices.Clone(run.Command), "--yes")
-	own := &app{out: terminal.To(io.Discard), err: r.app.err, args: line, home: r.app.home}
+	own := &app{out: terminal.To(io.Discard), err: r.app.err, args: line, home: r.app.home, part: true}
 	if state.Resume != nil {
 		return own.resumeSub(ctx, studies()[run.Study].commands, r.dir, *state.Resume, r.flags.out, "")
 	}
@@ -371,6 +371,9 @@ func (r *reproducing) present(cmd *cobra.Command) error {
 	rows := claim.Rows(r.claims, stored.Latest, func(c claim.Claim) bool { return runnable(cmd.Root(), c) })
 	for i := range rows {
 		rows[i].Left = r.left[rows[i].ID]
+		if rows[i].Left == "" && rows[i].Judgement.Verdict == claim.NotYetRun {
+			rows[i].Left = "its run holds nothing by which it is judged"
+		}
 	}
 	result := reproduction.Result{Rows: rows, Here: r.here, On: r.on, Runs: stored.Runs, Notes: notes}
 	if result.Pages, err = r.app.pagesOf(rows); err != nil {

@@ -59,7 +59,7 @@ func few(e stats.Estimate) string {
 	if e.N == 1 {
 		return "1 block is too few for an interval"
 	}
-	return fmt.Sprintf("%d blocks are too few for an interval", e.N)
+	return claim.TooFew(e.N)
 }
 
 // within reports whether the interval of a percentage lies wholly within most of no effect.

@@ -156,7 +156,7 @@ func (c verdicts) generations(subject) string {
 // tooFew is the verdict where there are too few blocks.
 func tooFew(j claim.Judgement, e stats.Estimate) (claim.Judgement, bool) {
 	j.Verdict = claim.Inconclusive
-	j.Rests = fmt.Sprintf("%d blocks are too few for an interval", e.N)
+	j.Rests = claim.TooFew(e.N)
 	return j, true
 }
 

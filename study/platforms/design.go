@@ -536,13 +536,17 @@ func (b *builder) watched(s subject, size Size, of lab.Group) lab.Group {
 const (
 	assumedBatch    = 3 * time.Second
 	assumedService  = 15 * time.Second
-	assumedEmulated = 8 // times as long
+	assumedCut      = 13 * time.Second // the clip that is cut into parts: 30 s of moving pictures
+	assumedEmulated = 8                // times as long
 )
 
 func takes(c lab.Condition) time.Duration {
 	took := assumedBatch
-	if c.Factors[factorService] == "yes" {
+	switch {
+	case c.Factors[factorService] == "yes":
 		took = assumedService
+	case c.Factors[factorTasks] != "":
+		took = assumedCut
 	}
 	if n := number(c.Condition, factorSize); n < 1 {
 		took = time.Duration(float64(took) / n)

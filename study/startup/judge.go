@@ -97,7 +97,7 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 	tail := decides.tailGrowth(low, high, 0.95)
 	if !mean.Known() || !tail.Known() {
 		j.Verdict = claim.Inconclusive
-		j.Rests = fmt.Sprintf("%d blocks are too few for an interval", mean.N)
+		j.Rests = claim.TooFew(mean.N)
 		return j, true
 	}
 	none, span := claim.Threshold(id, "no growth"), rate(high)/rate(low)
@@ -186,7 +186,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		}
 		ratio := decides.Ratio(medians, of)
 		if !ratio.Known() {
-			j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("%d blocks are too few for an interval", ratio.N)
+			j.Verdict, j.Rests = claim.Inconclusive, claim.TooFew(ratio.N)
 			return j, true
 		}
 		j.Figures = append(j.Figures, claim.Ours(w+" against the median", ratio, 1, "times"))
