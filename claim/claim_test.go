@@ -180,7 +180,7 @@ func TestSharesAddUp(t *testing.T) {
 func TestQuotaTableHasItsConstant(t *testing.T) {
 	c := lookup(t, "S4.2")
 	constant := figure(t, c, "stalled times quota").Value
-	for name, quota := range map[string]float64{"1000 us": 1000, "1500 us": 1500, "2000 us": 2000, "2500 us": 2500} {
+	for name, quota := range map[string]float64{"1000 µs": 0.001, "1500 µs": 0.0015, "2000 µs": 0.002, "2500 µs": 0.0025} {
 		if product := quota * figure(t, c, "over 1 ms, quota "+name).Value; math.Abs(product/constant-1) > 0.1 {
 			t.Errorf("quota %s: the product is %g, the constant %g", name, product, constant)
 		}

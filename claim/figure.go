@@ -52,7 +52,11 @@ func (f Figure) Interval() bool { return f.Low != 0 || f.High != 0 }
 // 0.07 %", "0.5 to 0.7 %".
 func (f Figure) Text() string {
 	unit := ""
-	if f.Unit != "" {
+	switch f.Unit {
+	case "":
+	case "us": // in data, and the sign on pages
+		unit = " µs"
+	default:
 		unit = " " + f.Unit
 	}
 	switch f.Bound {

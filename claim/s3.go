@@ -22,7 +22,7 @@ var s3 = []Claim{
 			exactly("a neighbour's memory", 34, "GiB"), exactly("host memory", 256, "GiB"),
 		},
 		Remark:        "The p95 hardly moves and the p99 leaps, in pictures. 19 neighbours of 34 GiB on 256 GiB are 2.5 times the memory, 33 are 4.4 times, 49 are 6.5 times.",
-		Inconsistency: "The text has the neighbours' client pause for 150 ms; its published script pauses for 150 us, runs 25 client threads and drops the page cache at each step.",
+		Inconsistency: "The text has the neighbours' client pause for 150 ms; its published script pauses for 150 µs, runs 25 client threads and drops the page cache at each step.",
 		HowJudged: "Throughput, p95, p99 and maximum of the critical service at each number of neighbours against the fewest, with which all memory fits, at constant total load, by memory asked for over memory granted; each within its sweep. " +
 			"Confirmed where throughput has lost more than 25 %, wholly, at an overcommitment of at most 4.4 times and at the next number of neighbours as well (one of two dozen steps would be beyond its interval by chance; the last step of all counts where a change is told at all), " +
 			"and there the p99 has grown by a larger factor than the p95, intervals apart, on each swap device tried; refuted where it loses less than 2 %, wholly, at 6.5 times, of which 5 % may be wanting, as programs hold not quite what they are asked to. " +

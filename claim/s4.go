@@ -10,7 +10,7 @@ var latency = Paper{
 	Bench: "two HP MicroServers (Xeon E3-1220L, 4 cores of 2.3 GHz, 4 GB), a Thrift client and server in Python, the server alone on a core without interrupts; 1,000,000 requests a run, 10 runs for S4.1.",
 }
 
-// quotaTable is S4.2's, at a period of 10,000 us.
+// quotaTable is S4.2's, at a period of 10,000 µs.
 var quotaTable = func() []Figure {
 	var figures []Figure
 	for _, q := range []struct {
@@ -18,15 +18,15 @@ var quotaTable = func() []Figure {
 		mean, median, p99 float64
 		stalled           float64
 	}{
-		{"1000 us", 1035.4, 307, 7556, 104996},
-		{"1500 us", 579.5, 258, 5816, 68221},
-		{"2000 us", 489.0, 281, 4765, 50187},
-		{"2500 us", 361.7, 260, 3232, 37334},
-		{"3000 us", 291.9, 259, 1741, 14273},
-		{"4000 us", 258.0, 253, 331, 39},
-		{"5000 us", 263.2, 255, 341, 0},
-		{"7000 us", 256.7, 250, 341, 0},
-		{"10000 us", 262.6, 255, 333, 0},
+		{"1000 µs", 1035.4, 307, 7556, 104996},
+		{"1500 µs", 579.5, 258, 5816, 68221},
+		{"2000 µs", 489.0, 281, 4765, 50187},
+		{"2500 µs", 361.7, 260, 3232, 37334},
+		{"3000 µs", 291.9, 259, 1741, 14273},
+		{"4000 µs", 258.0, 253, 331, 39},
+		{"5000 µs", 263.2, 255, 341, 0},
+		{"7000 µs", 256.7, 250, 341, 0},
+		{"10000 µs", 262.6, 255, 333, 0},
 	} {
 		figures = append(figures,
 			exactly("mean, quota "+q.quota, q.mean, "us"), exactly("median, quota "+q.quota, q.median, "us"),
@@ -54,8 +54,8 @@ var s4 = []Claim{
 		Quick:         cpuInShort,
 		Short:         "below its CPU demand a quota stalls so many requests",
 		Says:          "As long as quota over period is below the service's demand for CPU time, the number of stalled requests times the quota is constant, being the CPU time of all requests; once the quota exceeds the demand the long tail is gone.",
-		Published:     append([]Figure{about("stalled times quota", 1.0e8, "us"), about("CPU demand", 30, "%")}, quotaTable...),
-		Inconsistency: "10^8 us over 10^6 requests are 100 us of CPU time a request, some 40 % of a round trip of 240 us, not the 30 % that were read from a process monitor; and at 3000 us, still below 40 %, the product is 0.43 x 10^8.",
+		Published:     append([]Figure{about("stalled times quota", 100, "s"), about("CPU demand", 30, "%")}, quotaTable...),
+		Inconsistency: "10^8 µs over 10^6 requests are 100 µs of CPU time a request, some 40 % of a round trip of 240 µs, not the 30 % that were read from a process monitor; and at 3000 µs, still below 40 %, the product is 0.43 x 10^8.",
 		HowJudged:     "Requests over a stall of 1 ms times the quota, for quotas below 0.9 times the demand that the kernel accounts for without a quota; and p99 for quotas above 1.1 times it. Confirmed where the products lie within 15 % of their mean, intervals included, and every p99 above the demand within 10 % of that without a quota; refuted where a product lies wholly outside, or a p99 wholly above. The kernel's throttle counts stand beside it. By another service than S4's it is qualified at best.",
 		Limits: []Figure{
 			exactly("constancy", 15, "%"),
@@ -74,7 +74,7 @@ var s4 = []Claim{
 		Published: []Figure{
 			exactly("clock, one container", 1600, "MHz"), exactly("clock, both containers", 1955, "MHz"),
 		},
-		Remark:    "Times are in pictures: the multiplication gains at its largest quota, the service at quotas of 5000 and 6000 us.",
+		Remark:    "Times are in pictures: the multiplication gains at its largest quota, the service at quotas of 5000 and 6000 µs.",
 		HowJudged: "Service latency and time of a multiplication, each with the other against alone, over the quotas, with the clock rate read beside them. Confirmed where at one quota either side loses and at another either gains, each by more than 2 %, wholly, and the clock is higher where they gain; refuted where neither gains at any quota though the clock rises. Inconclusive where the clock is fixed or cannot be read. By another service than S4's it is qualified at best.",
 		Limits:    []Figure{exactly("smallest effect", 2, "%")},
 	},

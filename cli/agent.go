@@ -213,8 +213,8 @@ func (p ping) print(out io.Writer) error {
 	for _, phase := range p.Agent.Phases {
 		terminal.Fprintf(w, "until ready\t%s %v\n", phase.Name, phase.Took.Round(time.Millisecond))
 	}
-	terminal.Fprintf(w, "round trip\t%.0f us (p50), %.0f us (p99), %.0f us at most, of %d\n", p.P50, p.P99, p.Max, p.Trips)
-	terminal.Fprintf(w, "clock\t%+.0f us against this host's, within %.0f us\n", p.ClockOffset, p.ClockWithin)
+	terminal.Fprintf(w, "round trip\t%.0f µs (p50), %.0f µs (p99), %.0f µs at most, of %d\n", p.P50, p.P99, p.Max, p.Trips)
+	terminal.Fprintf(w, "clock\t%+.0f µs against this host's, within %.0f µs\n", p.ClockOffset, p.ClockWithin)
 	return w.Flush()
 }
 

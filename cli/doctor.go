@@ -175,7 +175,7 @@ func (a *app) printDiagnosis(d diagnosis) error {
 		return err
 	}
 	if n := d.Noise; n != nil {
-		terminal.Fprintf(a.out, "\nNoise\n  timers are late by %.0f us (p50), %.0f us (p99), %.0f us at most, of %d sleeps\n", n.TimerP50, n.TimerP99, n.TimerMax, n.Sleeps)
+		terminal.Fprintf(a.out, "\nNoise\n  timers are late by %.0f µs (p50), %.0f µs (p99), %.0f µs at most, of %d sleeps\n", n.TimerP50, n.TimerP99, n.TimerMax, n.Sleeps)
 		terminal.Fprintf(a.out, "  a short loop takes %.2f %% longer than its median at p99, %.1f %% at most, of %d; A/A: every other run is %.3f %% apart\n",
 			100*(n.LoopP99-1), 100*(n.LoopMax-1), n.Loops, 100*n.LoopAA)
 		terminal.Fprintf(a.out, "  the hypervisor took %.2f %% of the CPU time meanwhile, other programs %.1f %%\n", 100*n.Steal, 100*n.Foreign)

@@ -38,7 +38,7 @@ func TestPlantedEffectsAreFoundInRounds(t *testing.T) {
 		t.Errorf("CPU time is headlined by %v, of totals %v", cpu.Ratio.Value, cpu.Total.Value)
 	}
 	if cpu.LoadLevel.Value < 3 || cpu.LoadLevel.Value > 3.2 || cpu.Load.N != 10 {
-		t.Errorf("the load generator takes %.2f us, over %d rounds", cpu.LoadLevel.Value, cpu.Load.N)
+		t.Errorf("the load generator takes %.2f µs, over %d rounds", cpu.LoadLevel.Value, cpu.Load.N)
 	}
 }
 

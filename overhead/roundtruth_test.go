@@ -262,7 +262,7 @@ func TestLatenciesOfRounds(t *testing.T) {
 	}}
 	got := row(t, overhead.Analyse(r.run(t), overhead.Options{}), "p99", "docker")
 	if !near(got.Ratio.Value, 1.5, 0.15) || !(got.Ratio.Interval.Low > 1.2) || !near(got.Value.Value, 150*math.Log(100), 70) {
-		t.Errorf("%v us, ratio %+v", got.Value.Value, got.Ratio)
+		t.Errorf("%v µs, ratio %+v", got.Value.Value, got.Ratio)
 	}
 	if got.RatioAll.Value == got.Ratio.Value {
 		t.Error("what is tainted changes nothing where all strips are taken")

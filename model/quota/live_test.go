@@ -288,7 +288,7 @@ func TestThePredictionIsWhatTheKernelDoes(t *testing.T) {
 						m := s.measure(t, b, c.arrival, requests)
 						// What is not steady without a quota cannot be predicted with one.
 						again := s.measure(t, Bandwidth{}, c.arrival, requests)
-						t.Logf("others used %.0f, %.0f and %.0f %% of the CPUs; p99 %d us without a quota, %d us with %v, %d us without again", 100*base.foreign, 100*m.foreign, 100*again.foreign,
+						t.Logf("others used %.0f, %.0f and %.0f %% of the CPUs; p99 %d µs without a quota, %d µs with %v, %d µs without again", 100*base.foreign, 100*m.foreign, 100*again.foreign,
 							base.latency.ValueAtQuantile(99), m.latency.ValueAtQuantile(99), b.Quota, again.latency.ValueAtQuantile(99))
 						steady := near(float64(base.latency.ValueAtQuantile(99)), float64(again.latency.ValueAtQuantile(99)))
 						if !steady || max(m.foreign, again.foreign) > noise {
@@ -300,7 +300,7 @@ func TestThePredictionIsWhatTheKernelDoes(t *testing.T) {
 						}
 						found := float64(m.latency.ValueAtQuantile(99))
 						agreed = near(p.P99.Value, found) && math.Abs(p.ThrottledPeriods.Value-m.throttled()) <= 15
-						tried = append(tried, fmt.Sprintf("p99 predicted %.0f us, found %.0f us; throttled %.0f %% and %.0f %% of the periods", p.P99.Value, found, p.ThrottledPeriods.Value, m.throttled()))
+						tried = append(tried, fmt.Sprintf("p99 predicted %.0f µs, found %.0f µs; throttled %.0f %% and %.0f %% of the periods", p.P99.Value, found, p.ThrottledPeriods.Value, m.throttled()))
 						t.Log(tried[len(tried)-1])
 					}
 					if agreed {

@@ -46,10 +46,10 @@ func TestThePublishedSweep(t *testing.T) {
 	} {
 		p := mustPredict(t, thrift(), Arrival{}, Bandwidth{Quota: row.quota * time.Microsecond, Period: 10 * time.Millisecond}, Options{})
 		if math.Abs(p.P99.Value-row.p99) > max(0.35*row.p99, 200) {
-			t.Errorf("quota %d us: p99 %.0f us, published %.0f", row.quota, p.P99.Value, row.p99)
+			t.Errorf("quota %d µs: p99 %.0f µs, published %.0f", row.quota, p.P99.Value, row.p99)
 		}
 		if math.Abs(p.Stalled.Value-row.stalled) > 0.1*row.stalled {
-			t.Errorf("quota %d us: %.0f stalled, published %.0f", row.quota, p.Stalled.Value, row.stalled)
+			t.Errorf("quota %d µs: %.0f stalled, published %.0f", row.quota, p.Stalled.Value, row.stalled)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestAClosedLoopStallsOnceAPeriod(t *testing.T) {
 		requests := float64(quota) / float64(100*time.Microsecond)
 		stall := float64(period.Microseconds()) - requests*240 + 240
 		if math.Abs(p.P99.Value-stall) > 240 {
-			t.Errorf("quota %v: p99 %.0f us, want about %.0f", quota, p.P99.Value, stall)
+			t.Errorf("quota %v: p99 %.0f µs, want about %.0f", quota, p.P99.Value, stall)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestAClosedLoopStallsOnceAPeriod(t *testing.T) {
 func TestAboveTheDemandNothingIsHeld(t *testing.T) {
 	base := mustPredict(t, thrift(), Arrival{}, Bandwidth{}, Options{})
 	if got := base.Latency.ValueAtQuantile(99); math.Abs(float64(got)-around(240).Mean()*1.05) > 5 {
-		t.Errorf("without a quota p99 is %d us, which is not what was measured", got)
+		t.Errorf("without a quota p99 is %d µs, which is not what was measured", got)
 	}
 	load, err := Load(thrift(), Arrival{})
 	if err != nil {
@@ -122,7 +122,7 @@ func TestMoreQuotaIsNeverWorse(t *testing.T) {
 		for quota := MinQuota; quota <= 10*time.Millisecond; quota += 500 * time.Microsecond {
 			p := mustPredict(t, thrift(), a, Bandwidth{Quota: quota, Period: 10 * time.Millisecond}, Options{Requests: 30_000})
 			if p.Mean.Value > last*1.02 {
-				t.Errorf("%+v: quota %v has a mean of %.0f us, the smaller one had %.0f", a, quota, p.Mean.Value, last)
+				t.Errorf("%+v: quota %v has a mean of %.0f µs, the smaller one had %.0f", a, quota, p.Mean.Value, last)
 			}
 			last = p.Mean.Value
 		}
@@ -144,7 +144,7 @@ func TestWithoutAQuotaNothingChanges(t *testing.T) {
 		p := mustPredict(t, c.service, c.arrival, Bandwidth{}, Options{})
 		want := c.service.Base.Mean()
 		if math.Abs(p.Mean.Value-want) > 0.01*want {
-			t.Errorf("%s: mean %.1f us, measured %.1f", c.name, p.Mean.Value, want)
+			t.Errorf("%s: mean %.1f µs, measured %.1f", c.name, p.Mean.Value, want)
 		}
 	}
 }
@@ -156,7 +156,7 @@ func TestTwinsAreAlike(t *testing.T) {
 		free := mustPredict(t, thrift(), a, Bandwidth{}, Options{})
 		held := mustPredict(t, thrift(), a, Bandwidth{Quota: 10 * time.Millisecond, Period: 10 * time.Millisecond}, Options{})
 		if held.ThrottledPeriods.High > 0 || !held.Latency.Equals(free.Latency) {
-			t.Errorf("%d connections: %v %% throttled, mean %v us with a quota of a whole CPU and %v without", connections, held.ThrottledPeriods, held.Mean, free.Mean)
+			t.Errorf("%d connections: %v %% throttled, mean %v µs with a quota of a whole CPU and %v without", connections, held.ThrottledPeriods, held.Mean, free.Mean)
 		}
 	}
 }
@@ -206,11 +206,11 @@ func TestSmallest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Bandwidth.Quota != quota || p.P99.High > float64(wanted.Microseconds()) {
-		t.Errorf("%v: p99 %.0f us at %v", quota, p.P99.Value, p.Bandwidth)
+		t.Errorf("%v: p99 %.0f µs at %v", quota, p.P99.Value, p.Bandwidth)
 	}
 	less := mustPredict(t, thrift(), Arrival{}, Bandwidth{Quota: quota - Grid(period), Period: period}, Options{})
 	if less.P99.High <= float64(wanted.Microseconds()) {
-		t.Errorf("%v less has a p99 of %.0f us, and was not taken", Grid(period), less.P99.High)
+		t.Errorf("%v less has a p99 of %.0f µs, and was not taken", Grid(period), less.P99.High)
 	}
 	if load, _ := Load(thrift(), Arrival{}); math.Abs(float64(quota)/float64(period)/load-1) > 0.1 {
 		t.Errorf("%v of %v, where the demand is %.3f CPUs", quota, period, load)

@@ -157,7 +157,7 @@ func check(form Form, cells []Cell) error {
 		for _, times := range []map[int]float64{c.Base, c.With} {
 			for block, v := range times {
 				if !(v > 0) || math.IsInf(v, 0) {
-					return fmt.Errorf("cell %s takes %g us a request in block %d: want a time above 0", c.Name, v, block)
+					return fmt.Errorf("cell %s takes %g µs a request in block %d: want a time above 0", c.Name, v, block)
 				}
 			}
 		}

@@ -106,7 +106,7 @@ func TestAgreesWithCPUDist(t *testing.T) {
 	}
 	for low := range ours {
 		if a, b := ours[low], byPower[low]; difference(a, b) > slack {
-			t.Errorf("from %d us on we count %d runs, and cpudist %d", low, a, b)
+			t.Errorf("from %d µs on we count %d runs, and cpudist %d", low, a, b)
 		}
 	}
 }

@@ -180,7 +180,7 @@ func TestFailedRequestsAreTheSlowest(t *testing.T) {
 		t.Errorf("the p99: %s, between %v and %v", c.Shape, c.Before, c.After)
 	}
 	if got := r.extreme(a, 49); got < 9.99e6 {
-		t.Errorf("the greatest is %v us", got)
+		t.Errorf("the greatest is %v µs", got)
 	}
 	s := a.sweeps[0]
 	if got := s.unharmed(harm{1e6, []float64{1e6, 1e6, 1e6, 1e6}}); s.steps[got].Neighbours >= 25 {

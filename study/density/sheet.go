@@ -308,7 +308,7 @@ func (a arm) notes() []string {
 
 // amounts are what notes that are alike may differ in: numbers with a unit, durations, and how many
 // containers it is of and which is the first. Other numbers name things, such as a rule.
-var amounts = regexp.MustCompile(`\(containers: [^)]*\)|[0-9]+(\.[0-9]+)?( of [0-9]+(\.[0-9]+)?)? (%|[KMGT]iB\b|[mu]?s\b)|\b([0-9]+(\.[0-9]+)?(h|ms|m|us|µs|ns|s))+\b`)
+var amounts = regexp.MustCompile(`\(containers: [^)]*\)|[0-9]+(\.[0-9]+)?( of [0-9]+(\.[0-9]+)?)? (%|[KMGT]iB\b|[muµ]?s\b)|\b([0-9]+(\.[0-9]+)?(h|ms|m|us|µs|ns|s))+\b`)
 
 // overHalf counts the steps at whose end swap was more than half full.
 func (a arm) overHalf() (n, steps int) {

@@ -351,7 +351,7 @@ func (r reading) limitTable() []report.Part {
 	of := r.limits[0]
 	t := report.Table{
 		Title: "Kernels against the limits of the device",
-		Note: fmt.Sprintf("Limits: copy in memory %s GB/s; triad %s GB/s; fused multiply-adds of 32-bit floats %s TFLOP/s; empty launch %s us.",
+		Note: fmt.Sprintf("Limits: copy in memory %s GB/s; triad %s GB/s; fused multiply-adds of 32-bit floats %s TFLOP/s; empty launch %s µs.",
 			report.Said(r.Value(of, metricCopy), 1e-9), report.Said(r.Value(of, metricTriad), 1e-9),
 			report.Said(r.Value(of, metricFMA), 1e-12), report.Said(r.Value(of, metricLaunch), 1e6)),
 		Method: "The limits are measured in every block, in the same way as the kernels. " +

@@ -40,7 +40,7 @@ var Studies = kit.Family{
 		{
 			Name: CPU, Title: "tare latency cpu", Next: "tare latency network",
 			Judge: cpu.Judge, Answer: cpu.Answer, Parts: cpu.Parts, More: predictedParts, Advice: cpu.Advice,
-			Note: "S4 (published study of service latency) had the client on a second machine, Docker of 2016, and round trips of about 240 us. Verdicts rest on ratios and shapes, not on microseconds.",
+			Note: "S4 (published study of service latency) had the client on a second machine, Docker of 2016, and round trips of about 240 µs. Verdicts rest on ratios and shapes, not on microseconds.",
 		},
 		{
 			Name: Network, Title: "tare latency network", Next: "tare latency files",

@@ -53,10 +53,10 @@ type Thresholds struct {
 }
 
 // Defaults are the thresholds where nothing else is asked for. S4's service was
-// woken some 4,000 times a second and answered within 100 us of CPU time; a
+// woken some 4,000 times a second and answered within 100 µs of CPU time; a
 // tenth of that rate, and ten times that burst, still leave room to distinguish it from a
 // computation, which the kernel takes a CPU from after 3 ms at the earliest (its
-// base slice). An idle CPU is had within some 50 us.
+// base slice). An idle CPU is had within some 50 µs.
 func Defaults() Thresholds {
 	return Thresholds{
 		IdleShare: 0.002, IdleWakeups: 5,

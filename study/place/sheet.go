@@ -304,7 +304,7 @@ func (t Trial) table() report.Table {
 	pairs := len(t.Windows) / 2
 	table.Rows = [][]report.Cell{
 		{
-			{Text: "p99 of waits, us"},
+			{Text: "p99 of waits, µs"},
 			report.Estimated(t.Without, toMicros),
 			report.Estimated(t.With, toMicros),
 			report.Estimated(t.Wait, 1),

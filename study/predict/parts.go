@@ -21,7 +21,7 @@ func (r Result) Answer() string {
 			sentences = append(sentences, prediction)
 			subject = "it"
 		}
-		sentences = append(sentences, fmt.Sprintf("Without a quota, %s uses %.3g %% of a CPU, %.3g us per request.", subject, 100*s.Load, s.Demand.Value))
+		sentences = append(sentences, fmt.Sprintf("Without a quota, %s uses %.3g %% of a CPU, %.3g µs per request.", subject, 100*s.Load, s.Demand.Value))
 	}
 	return strings.Join(sentences, " ")
 }
@@ -42,7 +42,7 @@ func (s Service) prediction() string {
 	if of == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s: %d of %d p99s away from the demand were predicted to within %.0f %% or %d us.",
+	return fmt.Sprintf("%s: %d of %d p99s away from the demand were predicted to within %.0f %% or %d µs.",
 		s.title(), kept, of, 100*Relative, Absolute.Microseconds())
 }
 
@@ -83,22 +83,22 @@ func (r Result) Parts() []report.Part {
 func (s Service) table() report.Table {
 	t := report.Table{
 		Title: s.title() + ": predicted latency by CPU quota",
-		Note: fmt.Sprintf("Ranges beside predictions are those of several simulations. Right: within %.0f %% or %d us of the measured p99. "+
+		Note: fmt.Sprintf("Ranges beside predictions are those of several simulations. Right: within %.0f %% or %d µs of the measured p99. "+
 			"Near demand: the quota is within %.0f %% of the demand, where no prediction is promised.",
 			100*Relative, Absolute.Microseconds(), 100*Cliff),
-		Method: fmt.Sprintf("Predicted from the condition without a quota alone: %s us of CPU time per request, %.3g %% of a CPU, p99 %s. "+
+		Method: fmt.Sprintf("Predicted from the condition without a quota alone: %s µs of CPU time per request, %.3g %% of a CPU, p99 %s. "+
 			"The simulations differ by the phases of the timers, and cover the demand's interval. "+
 			"Stalled: requests above the stall threshold. Throttled: periods in which the quota ran out. "+
 			"The model knows no garbage collection, no other work that comes in runs, and no other programs on the CPU.",
 			report.Said(s.Demand, 1), 100*s.Load, micros(s.Free.Value)),
-		Columns: []report.Column{{Head: "quota/period"}, {Head: "predicted p99, us", Number: true}},
+		Columns: []report.Column{{Head: "quota/period"}, {Head: "predicted p99, µs", Number: true}},
 	}
 	found := slices.ContainsFunc(s.Rows, func(r Row) bool { return r.Found })
 	if found {
-		t.Columns = append(t.Columns, report.Column{Head: "measured p99, us", Number: true},
+		t.Columns = append(t.Columns, report.Column{Head: "measured p99, µs", Number: true},
 			report.Column{Head: "error, %", Number: true}, report.Column{Head: "prediction"})
 	}
-	for _, head := range []string{"p99.9, us", "mean, us", "stalled, per million", "periods throttled, %"} {
+	for _, head := range []string{"p99.9, µs", "mean, µs", "stalled, per million", "periods throttled, %"} {
 		t.Columns = append(t.Columns, report.Column{Head: "predicted " + head, Number: true, Optional: true})
 		if found {
 			t.Columns = append(t.Columns, report.Column{Head: "measured " + head, Number: true, Optional: true})
@@ -227,7 +227,7 @@ func (s Service) wanted(p99 time.Duration) (report.Table, bool) {
 		Method: "Predicted in steps of a hundredth of a CPU: the first quota at which every simulation keeps the p99.",
 		Columns: []report.Column{
 			{Head: "period"}, {Head: "quota", Number: true}, {Head: "quota, % of a CPU", Number: true},
-			{Head: "p99, us", Number: true}, {Head: "burst"},
+			{Head: "p99, µs", Number: true}, {Head: "burst"},
 		},
 	}
 	for _, m := range s.Smallest {

@@ -61,7 +61,7 @@ func TestRampCountsFromTheIntendedMoment(t *testing.T) {
 	}
 	// The last waits for all before it.
 	if worst := b.Samples[answer+"-max"][0]; worst < float64((count-1)*each.Microseconds()) {
-		t.Errorf("the last of %d starts of %v each took %v us from its moment", count, each, worst)
+		t.Errorf("the last of %d starts of %v each took %v µs from its moment", count, each, worst)
 	}
 	if g := b.Samples[growth][0]; g < 80 {
 		t.Errorf("50 times more was due than the platform can do, and %v %% of the starts piled up", g)

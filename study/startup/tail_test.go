@@ -57,7 +57,7 @@ func TestLogQuantileOfAllIsTheQuantile(t *testing.T) {
 	}
 	h := latencyHistogram(values)
 	if got := math.Exp(logQuantileOf(h, 20, 0.95)); math.Abs(got-19000) > 20 {
-		t.Errorf("the 19th of 20 is %v us, want 19000", got)
+		t.Errorf("the 19th of 20 is %v µs, want 19000", got)
 	}
 	// One drawn at random: the mean of the logarithms.
 	var mean float64

@@ -73,11 +73,11 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 		overhead.Difference(r.PerBlock(bare, service.P50), r.PerBlock(contained, service.P50)))
 	nativeMedian, nativeTail := r.Value(bare, service.P50).Value, r.Value(bare, service.P99).Value
 	if !median.Known() || !tail.Known() || !beyond.Known() {
-		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", median.N)
+		j.Verdict, j.Rests = claim.Inconclusive, claim.TooFew(median.N)
 		return j, true
 	}
 	j.Ours = fmt.Sprintf(
-		"%s on bare metal: median %s us, p99 %s us; container: median %s us longer, p99 %s us longer",
+		"%s on bare metal: median %s µs, p99 %s µs; container: median %s µs longer, p99 %s µs longer",
 		nameShort(g.name),
 		report.Said(r.Value(bare, service.P50), 1),
 		report.Said(r.Value(bare, service.P99), 1),
@@ -85,7 +85,7 @@ func judgeShares(r reading) (claim.Judgement, bool) {
 		report.Said(tail, 1),
 	)
 	small, most := claim.Threshold(id, "smallest effect")/100, claim.Threshold(id, "overhead")/100
-	j.Rests = fmt.Sprintf("%d blocks: the median's difference is %s %% of bare metal's median, and the p99's exceeds it by %s us", median.N,
+	j.Rests = fmt.Sprintf("%d blocks: the median's difference is %s %% of bare metal's median, and the p99's exceeds it by %s µs", median.N,
 		report.Said(median, 100/nativeMedian), report.Said(beyond, 1))
 	if claim.Inside(median, -small*nativeMedian, small*nativeMedian) == claim.True {
 		j.Verdict = claim.Refuted
@@ -126,7 +126,7 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 	below, above := claim.Threshold(id, "below demand"), claim.Threshold(id, "above demand")
 	var low, high []record.Condition
 	for _, c := range conditions {
-		at := ", quota " + fmt.Sprint(quotaOf(c).Microseconds()) + " us"
+		at := ", quota " + fmt.Sprint(quotaOf(c).Microseconds()) + " µs"
 		j.Figures = append(j.Figures, claim.Measured(
 			claim.Ours("mean"+at, r.Value(c, service.Mean), 1, "us"),
 			claim.Ours("median"+at, r.Value(c, service.P50), 1, "us"),
@@ -141,7 +141,7 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 		}
 	}
 	if !demand.Known() {
-		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", demand.N)
+		j.Verdict, j.Rests = claim.Inconclusive, claim.TooFew(demand.N)
 		return j, true
 	}
 	var products []stats.Estimate
@@ -153,7 +153,7 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 	}
 	mean := sum / float64(max(len(products), 1))
 	if len(products) > 0 {
-		j.Figures = append(j.Figures, claim.Figure{Name: "stalled times quota", Value: mean, Unit: "us", N: len(products)})
+		j.Figures = append(j.Figures, claim.Figure{Name: "stalled times quota", Value: mean / 1e6, Unit: "s", N: len(products)})
 	}
 	bound := claim.Threshold(id, "constancy") / 100 * mean
 	reasons := []string{
@@ -164,7 +164,7 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 	for i, p := range products {
 		as := claim.Inside(p, mean-bound, mean+bound)
 		if constant = claim.Every(constant, as); as == claim.False {
-			reasons = append(reasons, fmt.Sprintf("at %s the product is %s x 10^6 us", low[i].Label, report.Said(p, 1e-6)))
+			reasons = append(reasons, fmt.Sprintf("at %s the product is %s s", low[i].Label, report.Said(p, 1e-6)))
 		}
 	}
 	tailGone := claim.Needs(len(high) > 0)
@@ -175,9 +175,9 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 			reasons = append(reasons, fmt.Sprintf("at %s the p99 is %s times that without a quota", c.Label, report.Said(ratio, 1)))
 		}
 	}
-	j.Ours = fmt.Sprintf("%s: demand %s %% of a core (%s us per request)", nameShort(g.name), report.Said(demand, 1), report.Said(each, 1))
+	j.Ours = fmt.Sprintf("%s: demand %s %% of a core (%s µs per request)", nameShort(g.name), report.Said(demand, 1), report.Said(each, 1))
 	if len(products) > 0 {
-		j.Ours += fmt.Sprintf("; stalled times quota is %.3g us on average, over %d quotas below the demand", mean, len(products))
+		j.Ours += fmt.Sprintf("; stalled times quota is %.3g s on average, over %d quotas below the demand", mean/1e6, len(products))
 	}
 	j.Verdict = claim.Every(constant, tailGone).Verdict()
 	if j.Verdict == claim.Inconclusive && (len(low) < 2 || len(high) == 0) {
@@ -250,6 +250,9 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 				gains = append(gains, one)
 			}
 		}
+		j.Figures = append(j.Figures, claim.Measured(
+			claim.Ours("service against alone, "+at, s.service, 1, "times"),
+			claim.Ours("multiplication against alone, "+at, s.matrix, 1, "times"))...)
 		if s.clocked {
 			j.Figures = append(j.Figures,
 				claim.Measured(claim.Ours("clock with both against the service alone, "+at, s.rise, 1, "times"))...)
@@ -271,7 +274,7 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 	}
 	switch {
 	case !known:
-		j.Verdict, j.Rests = claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", all[0].service.N)
+		j.Verdict, j.Rests = claim.Inconclusive, claim.TooFew(all[0].service.N)
 	case !clocked:
 		j.Verdict, j.Rests = claim.Inconclusive, "the clock rate of this host is unknown; "+sides
 	case risen && apart:

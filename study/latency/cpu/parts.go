@@ -145,10 +145,10 @@ func (p page) shares() []report.Part {
 			Note:   "Change: the difference from bare metal.",
 			Method: "Median and percentiles are those of all blocks' requests together. Changes and ratios are paired within blocks. CPU time is the service's, user and system.",
 			Columns: []report.Column{
-				{Head: "condition"}, {Head: "mean, us", Number: true}, {Head: "median, us", Number: true},
-				{Head: "median change, us", Number: true}, {Head: "p99, us", Number: true}, {Head: "p99 change, us", Number: true},
-				{Head: "p99.9, us", Number: true, Optional: true}, {Head: "median, ratio", Number: true, Optional: true},
-				{Head: "CPU time per request, us", Number: true, Optional: true},
+				{Head: "condition"}, {Head: "mean, µs", Number: true}, {Head: "median, µs", Number: true},
+				{Head: "median change, µs", Number: true}, {Head: "p99, µs", Number: true}, {Head: "p99 change, µs", Number: true},
+				{Head: "p99.9, µs", Number: true, Optional: true}, {Head: "median, ratio", Number: true, Optional: true},
+				{Head: "CPU time per request, µs", Number: true, Optional: true},
 			},
 		}
 		var curves []report.Tail
@@ -218,14 +218,14 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 	stall := cmp.Or(factor(g.base, FactorStall), service.DefaultStall)
 	t := report.Table{
 		Title: nameShort(g.name) + ": latency by CPU quota",
-		Note: fmt.Sprintf("Without a quota the service used %s %% of its core, and %s us of CPU time per request. Stalled: requests that took longer than %s.",
+		Note: fmt.Sprintf("Without a quota the service used %s %% of its core, and %s µs of CPU time per request. Stalled: requests that took longer than %s.",
 			report.Said(p.Value(g.base, service.Share), 1), report.Said(p.Value(g.base, service.Demand), 1), stall),
 		Method: "Stalled × quota: stalled requests per million, times the quota in us, divided by 10^6. S4 expects the CPU time of a request there. " +
 			"Throttled: the kernel's own count of periods in which the quota ran out, of those in which the service ran, and the share of time that it held the service back.",
 		Columns: []report.Column{
-			{Head: "quota/period"}, {Head: "mean, us", Number: true, Optional: true}, {Head: "median, us", Number: true},
-			{Head: "p99, us", Number: true}, {Head: "p99.9, us", Number: true, Optional: true},
-			{Head: "stalled, per million", Number: true}, {Head: "stalled × quota, us", Number: true, Optional: true},
+			{Head: "quota/period"}, {Head: "mean, µs", Number: true, Optional: true}, {Head: "median, µs", Number: true},
+			{Head: "p99, µs", Number: true}, {Head: "p99.9, µs", Number: true, Optional: true},
+			{Head: "stalled, per million", Number: true}, {Head: "stalled × quota, µs", Number: true, Optional: true},
 			{Head: "periods throttled, %", Number: true, Optional: true},
 			{Head: "time throttled, %", Number: true, Optional: true}, {Head: "CPU used, %", Number: true},
 		},
@@ -252,7 +252,7 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 	for _, period := range g.periods() {
 		for _, c := range g.at(period) {
 			row(c)
-			at := fmt.Sprintf(", quota %d us", quotaOf(c).Microseconds())
+			at := fmt.Sprintf(", quota %d µs", quotaOf(c).Microseconds())
 			if _, ok := published.Figure("mean" + at); !ok || !s4 || period != Period {
 				continue
 			}
@@ -305,9 +305,9 @@ func (p page) bursts() []report.Part {
 			Note: fmt.Sprintf("On %s. With a burst, unused quota is saved up, at most as much as the quota (cpu.cfs_burst_us, cpu.max.burst). Without a quota the service used %s %% of its core.",
 				g.base.Platform, report.Said(p.Value(g.base, service.Share), 1)),
 			Columns: []report.Column{
-				{Head: "quota/period"}, {Head: "p50, us", Number: true, Optional: true}, {Head: "p99, us", Number: true},
-				{Head: "p99.9, us", Number: true, Optional: true}, {Head: "stalled, per million", Number: true},
-				{Head: "with burst: p99, us", Number: true}, {Head: "with burst: p99.9, us", Number: true, Optional: true},
+				{Head: "quota/period"}, {Head: "p50, µs", Number: true, Optional: true}, {Head: "p99, µs", Number: true},
+				{Head: "p99.9, µs", Number: true, Optional: true}, {Head: "stalled, per million", Number: true},
+				{Head: "with burst: p99, µs", Number: true}, {Head: "with burst: p99.9, µs", Number: true, Optional: true},
 				{Head: "with burst: stalled, per million", Number: true},
 				{Head: "p99, ratio", Number: true},
 			},
@@ -354,8 +354,8 @@ func (p page) neighbours() []report.Part {
 			Method: "Ratios are paired within blocks; alone has the same share of the core. " +
 				"In the real-time class (SCHED_FIFO) the service runs before all ordinary threads of its core.",
 			Columns: []report.Column{
-				{Head: "core shared by"}, {Head: "alone: p50, us", Number: true, Optional: true}, {Head: "alone: p99, us", Number: true},
-				{Head: "shared: p50, us", Number: true, Optional: true}, {Head: "shared: p99, us", Number: true},
+				{Head: "core shared by"}, {Head: "alone: p50, µs", Number: true, Optional: true}, {Head: "alone: p99, µs", Number: true},
+				{Head: "shared: p50, µs", Number: true, Optional: true}, {Head: "shared: p99, µs", Number: true},
 				{Head: "p50, ratio", Number: true}, {Head: "p99, ratio", Number: true},
 				{Head: "matrix alone, ms", Number: true, Optional: true}, {Head: "matrix shared, ms", Number: true, Optional: true},
 				{Head: "matrix, ratio", Number: true},
@@ -448,9 +448,9 @@ func Demands(run record.Run) []report.Part {
 		Title: "Latency and CPU time without a quota",
 		Note:  "The predictions rest on these figures.",
 		Columns: []report.Column{
-			{Head: "service"}, {Head: "requests/s", Number: true}, {Head: "mean, us", Number: true, Optional: true},
-			{Head: "p50, us", Number: true}, {Head: "p99, us", Number: true}, {Head: "p99.9, us", Number: true, Optional: true},
-			{Head: "CPU time per request, us", Number: true}, {Head: "CPU used, %", Number: true},
+			{Head: "service"}, {Head: "requests/s", Number: true}, {Head: "mean, µs", Number: true, Optional: true},
+			{Head: "p50, µs", Number: true}, {Head: "p99, µs", Number: true}, {Head: "p99.9, µs", Number: true, Optional: true},
+			{Head: "CPU time per request, µs", Number: true}, {Head: "CPU used, %", Number: true},
 		},
 	}
 	for _, g := range append(p.groups(Quota), p.groups(Open)...) {

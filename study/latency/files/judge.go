@@ -281,5 +281,5 @@ func tooFew(blocks int) string {
 	if blocks == 1 {
 		return "one block is too few for an interval"
 	}
-	return fmt.Sprintf("too few blocks for an interval: %d", blocks)
+	return claim.TooFew(blocks)
 }

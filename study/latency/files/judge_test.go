@@ -235,8 +235,8 @@ func TestPartsShowEverything(t *testing.T) {
 		}
 	}
 	want := []string{
-		"Time of a write to an open file, without fsync, us", "Time of a write to an open file, with fsync, us", "Time to open a file, us",
-		"First opening for writing, by file size", "Time of the first opening for writing (copy-up), us",
+		"Time of a write to an open file, without fsync, µs", "Time of a write to an open file, with fsync, µs", "Time to open a file, µs",
+		"First opening for writing, by file size", "Time of the first opening for writing (copy-up), µs",
 		"Time of a walk, by number of layers", "Time of a walk over a directory tree, ms",
 		"Size of an image before and after flattening, and time to flatten it", "Differences from S4's measurements",
 	}

@@ -99,8 +99,8 @@ func (r reading) writes() []report.Part {
 	conditions := r.of(Write)
 	var parts []report.Part
 	for _, way := range []struct{ how, title, method string }{
-		{flushed, "Time of a write to an open file, without fsync, us", "The write ends in the kernel, as with flush() of Python, which S4 used. "},
-		{synced, "Time of a write to an open file, with fsync, us", "The write ends on the disk, as S4 says of its own. "},
+		{flushed, "Time of a write to an open file, without fsync, µs", "The write ends in the kernel, as with flush() of Python, which S4 used. "},
+		{synced, "Time of a write to an open file, with fsync, µs", "The write ends on the disk, as S4 says of its own. "},
 	} {
 		t := report.Table{
 			Title: way.title,
@@ -168,7 +168,7 @@ func (r reading) opens() []report.Part {
 	}
 	bind, _ := r.stored(Open, string(platform.StorageBind))
 	t := report.Table{
-		Title: "Time to open a file, us",
+		Title: "Time to open a file, µs",
 		Note:  "Ratio: against the mounted directory. First: the first opening in a container. S4 says over 20 % slower in the layer (figure 3.8).",
 		Method: "One file of the image is opened for reading, again and again; the value is the mean of the middle half. " +
 			"Openings for writing are of a file that is copied up already. A new file is created and closed.",
@@ -205,7 +205,7 @@ func (r reading) copyUps() []report.Part {
 		return nil
 	}
 	t := report.Table{
-		Title:  "Time of the first opening for writing (copy-up), us",
+		Title:  "Time of the first opening for writing (copy-up), µs",
 		Method: "Geometric means over the files of a size, each opened once in a container. The first write and the second opening are in the layer, after the copy.",
 		Columns: []report.Column{
 			{Head: "size"}, {Head: "layer", Number: true}, {Head: "mounted directory", Number: true},
@@ -216,7 +216,7 @@ func (r reading) copyUps() []report.Part {
 	chart := report.Chart{
 		Title: "First opening for writing, by file size",
 		Note:  "In the layer, the whole file is copied before the first opening returns. S4 says: the larger the file, the longer.",
-		X:     report.Axis{Label: "file", Unit: "KB", Log: true}, Y: report.Axis{Label: "opening", Unit: "us", Log: true},
+		X:     report.Axis{Label: "file", Unit: "KB", Log: true}, Y: report.Axis{Label: "opening", Unit: "µs", Log: true},
 	}
 	lines := []report.Series{
 		{Name: "layer, first", Group: "layer"}, {Name: "layer, second", Group: "layer", Dashed: true},
@@ -262,7 +262,7 @@ func (r reading) walks() []report.Part {
 			"The first walk looks up every directory in all layers, and is not in the other columns.", image.FilesTreeDirectories+1, image.FilesTreeFiles),
 		Columns: []report.Column{
 			{Head: "image"}, {Head: "walk", Number: true}, {Head: "ratio", Number: true}, {Head: "mean", Number: true, Optional: true},
-			{Head: "first", Number: true, Optional: true}, {Head: "per entry and layer, us", Number: true, Optional: true},
+			{Head: "first", Number: true, Optional: true}, {Head: "per entry and layer, µs", Number: true, Optional: true},
 		},
 	}
 	row := func(name string, c record.Condition, of int) {

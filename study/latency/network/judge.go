@@ -52,7 +52,7 @@ func fixed(of []trip) claim.Judgement {
 			claim.Ours("part of the bytes at 100 KB, service "+t.direction+"s", line.Combination(0, far), 1, "us"),
 			claim.Ours("ratio at 1 KB, service "+t.direction+"s", ratio, 1, "times"),
 			claim.Ours("fixed part of the mean, service "+t.direction+"s", t.fit(mean).Intercept, 1, "us"))...)
-		costs = append(costs, fmt.Sprintf("service %ss: %s us per request and %s us for the bytes of %s; %s times the host's latency at %s", t.direction,
+		costs = append(costs, fmt.Sprintf("service %ss: %s µs per request and %s µs for the bytes of %s; %s times the host's latency at %s", t.direction,
 			report.Said(line.Intercept, 1), report.Said(line.Combination(0, far), 1), sizeText(int(far)),
 			report.Said(ratio, 1), sizeText(kilobyte)))
 		v, why := verdict(line, excess, ratio, most)
@@ -101,7 +101,7 @@ const doubtful = 0.01
 func verdict(line stats.Lines, excess, ratio stats.Estimate, most float64) (v claim.Verdict, why string) {
 	switch {
 	case !excess.Known() || !ratio.Known():
-		return claim.Inconclusive, fmt.Sprintf("too few blocks for an interval: %d", excess.N)
+		return claim.Inconclusive, claim.TooFew(excess.N)
 	case excess.Interval.High < 0:
 		return claim.Refuted, "the bytes of the largest message cost more than the fixed part"
 	case !(line.Intercept.Interval.Low > 0):

@@ -196,7 +196,7 @@ func TestParts(t *testing.T) {
 		t.Errorf("%d tables and %d charts, want one table a way and the fits; a chart a place, and two of all latencies", tables, charts)
 	}
 	answer := Answer(m.run)
-	for _, want := range []string{"nat adds 1", " us when the service receives and ", "proxy adds ", "The bytes of 100 KB add at most ", " us more (nat, service sends)"} {
+	for _, want := range []string{"nat adds 1", " µs when the service receives and ", "proxy adds ", "The bytes of 100 KB add at most ", " µs more (nat, service sends)"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is not in: %s", want, answer)
 		}

@@ -56,7 +56,7 @@ func Answer(run record.Run) string {
 	}
 	text += strings.Join(clauses, "; ") + ". "
 	if bytes.Value > 0 {
-		return text + fmt.Sprintf("The bytes of %s add at most %s us more (%s).", sizeText(most.largest()), report.Said(bytes, 1), most.name())
+		return text + fmt.Sprintf("The bytes of %s add at most %s µs more (%s).", sizeText(most.largest()), report.Said(bytes, 1), most.name())
 	}
 	return text + "No cost of the bytes was found."
 }
@@ -64,9 +64,9 @@ func Answer(run record.Run) string {
 // added writes what a path adds to a request, in microseconds.
 func added(e stats.Estimate) string {
 	if !e.DiffersFrom(0) {
-		return "no significant time (" + report.Estimated(e, 1).Detail + " us)"
+		return "no significant time (" + report.Estimated(e, 1).Detail + " µs)"
 	}
-	return report.Said(e, 1) + " us"
+	return report.Said(e, 1) + " µs"
 }
 
 // Parts are the run's charts and tables.
@@ -104,10 +104,10 @@ func (t trip) table() report.Table {
 		Note:   "Faint or in parentheses: the difference is not significant.",
 		Method: "Differences and ratios are paired by block, against the host's network at the same size. Intervals: Student's t over blocks.",
 		Columns: []report.Column{
-			{Head: "message"}, {Head: "host median, us", Number: true}, {Head: t.path + " median, us", Number: true},
-			{Head: "difference, us", Number: true}, {Head: "ratio", Number: true},
-			{Head: "difference of means, us", Number: true, Optional: true},
-			{Head: "difference of p99s, us", Number: true, Optional: true},
+			{Head: "message"}, {Head: "host median, µs", Number: true}, {Head: t.path + " median, µs", Number: true},
+			{Head: "difference, µs", Number: true}, {Head: "ratio", Number: true},
+			{Head: "difference of means, µs", Number: true, Optional: true},
+			{Head: "difference of p99s, µs", Number: true, Optional: true},
 		},
 	}
 	for _, l := range t.levels {
@@ -129,9 +129,9 @@ func fits(all []trip) report.Table {
 		Method: "In each block a line is fitted to the differences by size; estimates are over blocks. The bytes' part is that of the largest message. " +
 			"Linearity: the probability of deviations from the line as large as these by noise alone; below 0.01 the cost is not linear.",
 		Columns: []report.Column{
-			{Head: "path"}, {Head: "statistic"}, {Head: "fixed, us", Number: true},
-			{Head: "per KB, us", Number: true, Optional: true},
-			{Head: "all bytes, us", Number: true}, {Head: "linearity, p", Number: true, Optional: true}, {Head: "kind of cost"},
+			{Head: "path"}, {Head: "statistic"}, {Head: "fixed, µs", Number: true},
+			{Head: "per KB, µs", Number: true, Optional: true},
+			{Head: "all bytes, µs", Number: true}, {Head: "linearity, p", Number: true, Optional: true}, {Head: "kind of cost"},
 		},
 	}
 	decides := together(slices.Clone(all), 2*3) // for median and mean: the fixed part, the bytes', and which is larger
@@ -186,7 +186,7 @@ func chart(all []trip, place, connection string) (report.Chart, bool) {
 	c := report.Chart{
 		Title: "Added latency by message size",
 		Note:  "Difference of the medians from the host's network. A level line is a cost per request, a rising one a cost per byte. Dashed: fitted.",
-		X:     report.Axis{Label: "message", Unit: "KB"}, Y: report.Axis{Label: "added latency", Unit: "us"},
+		X:     report.Axis{Label: "message", Unit: "KB"}, Y: report.Axis{Label: "added latency", Unit: "µs"},
 	}
 	if place == here {
 		c.Title += ", client on the host"
