@@ -97,8 +97,14 @@ func TestCleanAfterKill(t *testing.T) {
 		return slices.DeleteFunc(names, func(name string) bool { return name == "cgroup" || name == "oci:crun" || name == "containerd" })
 	}
 	t.Run("weigh", func(t *testing.T) {
-		platforms := some(usable(t, "weigh", "redis", "--vary", "payload=3"))
-		cleanAfterKill(t, home, moments, "weigh", "redis", "--blocks", "1", "--param", "requests=5000", "--platform", strings.Join(platforms, ","))
+		if all {
+			platforms := usable(t, "weigh", "redis", "--vary", "payload=3")
+			cleanAfterKill(t, home, moments, "weigh", "redis", "--blocks", "1", "--param", "requests=5000", "--platform", strings.Join(platforms, ","))
+			return
+		}
+		root := version(t, filepath.Join(t.TempDir(), "root"), 1000)
+		platforms := some(usable(t, "weigh", "empty"))
+		cleanAfterKill(t, home, moments, "weigh", "--rootfs", root, "--blocks", "1", "--yes", "--platform", strings.Join(platforms, ","), "--", "/bin/count")
 	})
 	t.Run("rounds", func(t *testing.T) {
 		platforms := some(usable(t, "weigh", "redis"))
