@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -53,10 +54,29 @@ func Gone(err error) bool {
 // Path is the path of one of the process' files, such as "ns/net".
 func (p Process) Path(name string) string { return filepath.Join(p.dir, name) }
 
-func (p Process) read(name string) ([]byte, error) {
-	b, err := small.Read(p.Path(name))
-	if err != nil {
+// A process decides how long its command line, its environment, the list of what it maps and that of its
+// mounts are: by PR_SET_MM_MAP it can have the kernel report any of its memory as the first two (prctl(2)).
+const (
+	// mostArgs is what is read of a command line. All processes of a host may be asked for theirs.
+	mostArgs = 16 << 10
+	// mostEnviron is more than execve(2) takes (6 MiB, with the arguments).
+	mostEnviron = 8 << 20
+	// mostText is more than the kernel's default limits of mappings and mounts come to with usual names.
+	mostText = 64 << 20
+)
+
+// ErrTooLong is the error of a file of a process that is longer than what is read.
+var ErrTooLong = errors.New("too long to be read")
+
+func (p Process) read(name string) ([]byte, error) { return p.readMost(name, mostText) }
+
+func (p Process) readMost(name string, most int) ([]byte, error) {
+	b, isCut, err := small.ReadMost(p.Path(name), most)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("process %d: %w", p.PID, err)
+	case isCut:
+		return b, fmt.Errorf("process %d: %s has more than %d KiB: %w", p.PID, p.Path(name), most>>10, ErrTooLong)
 	}
 	return b, nil
 }
@@ -88,21 +108,49 @@ func (p Process) Mounts() ([]Mount, error) { return parse(p, "mountinfo", ParseM
 
 // Environ reads the environment that the program was started with, sorted.
 func (p Process) Environ() ([]string, error) {
-	b, err := p.read("environ")
+	b, err := p.readMost("environ", mostEnviron)
 	if err != nil {
 		return nil, err
 	}
 	return ParseEnviron(b), nil
 }
 
-// Args reads the command line; empty for a zombie.
+// Args reads the command line; empty for a zombie. One of more than 16 KiB is cut there.
 func (p Process) Args() ([]string, error) {
-	b, err := p.read("cmdline")
-	if err != nil {
+	b, err := p.readMost("cmdline", mostArgs)
+	if err != nil && !errors.Is(err, ErrTooLong) {
 		return nil, err
 	}
 	return splitNUL(b), nil
 }
+
+// Runs reports whether the process runs one of the programs for a user. The name of its file decides, as far
+// as commands go (15 bytes): a process chooses its command (comm) itself. So does the user, by its id on this
+// host. Root's must be in the caller's process namespace, as root in a container has files of any name. Of a process that
+// has ended and was not waited for the command decides, since it has no file any more.
+func (p Process) Runs(uid int, programs []string) bool {
+	status, err := p.Status()
+	if err != nil || status.UID != uid {
+		return false
+	}
+	if uid == 0 {
+		theirs, err := os.Readlink(p.Path("ns/pid"))
+		ours, failed := os.Readlink(filepath.Join(filepath.Dir(p.dir), "self/ns/pid"))
+		if err != nil || failed != nil || theirs != ours {
+			return false
+		}
+	}
+	name := ""
+	if exe, err := os.Readlink(p.Path("exe")); err == nil {
+		name = filepath.Base(strings.TrimSuffix(exe, deleted)) // the package may have been renewed
+	} else if stat, err := p.Stat(); err == nil && stat.Zombie() {
+		name = stat.Comm
+	}
+	return slices.Contains(programs, name[:min(len(name), commandLength)])
+}
+
+// commandLength is the length of a command (comm) at most: TASK_COMM_LEN of the kernel, without the final NUL.
+const commandLength = 15
 
 // OOMScoreAdj reads the badness adjustment.
 func (p Process) OOMScoreAdj() (int, error) {

@@ -3,6 +3,7 @@ package procfs
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,4 +197,15 @@ func FuzzParseLimits(f *testing.F) {
 func FuzzParseMountInfo(f *testing.F) {
 	f.Add(mountText)
 	f.Fuzz(func(t *testing.T, s string) { _, _ = ParseMountInfo(strings.NewReader(s)) })
+}
+
+func FuzzParseEnviron(f *testing.F) {
+	f.Add([]byte("B=2\x00A=1\x00\x00"))
+	f.Add([]byte("\x00\x00x"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		env := ParseEnviron(b)
+		if !slices.IsSorted(env) || strings.Contains(strings.Join(env, ""), "\x00") {
+			t.Errorf("%q is split into %q", b, env)
+		}
+	})
 }

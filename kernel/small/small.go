@@ -8,6 +8,7 @@ package small
 
 import (
 	"io/fs"
+	"math"
 	"slices"
 	"syscall"
 )
@@ -17,21 +18,31 @@ const first = 512
 
 // Read gives what a file holds. The error is a [*fs.PathError].
 func Read(path string) ([]byte, error) {
+	b, _, err := ReadMost(path, math.MaxInt)
+	return b, err
+}
+
+// ReadMost is [Read] of a file whose length somebody else decides: it takes no more than most bytes. isCut
+// reports that the file has more.
+func ReadMost(path string, most int) (b []byte, isCut bool, err error) {
 	fd, err := again(func() (int, error) { return syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0) })
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		return nil, false, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer syscall.Close(fd)
-	b := make([]byte, 0, first)
+	b = make([]byte, 0, first)
 	for {
 		n, err := again(func() (int, error) { return syscall.Read(fd, b[len(b):cap(b)]) })
 		if err != nil {
-			return b, &fs.PathError{Op: "read", Path: path, Err: err}
+			return b, false, &fs.PathError{Op: "read", Path: path, Err: err}
 		}
 		if n <= 0 {
-			return b, nil
+			return b, false, nil
 		}
 		b = b[:len(b)+n]
+		if len(b) > most {
+			return b[:most], true, nil
+		}
 		if len(b) == cap(b) {
 			b = slices.Grow(b, len(b)) // a rest that is asked for in small pieces may change between them
 		}

@@ -39,6 +39,25 @@ func TestRead(t *testing.T) {
 	}
 }
 
+func TestReadMost(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	text := strings.Repeat("x", 3*first)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, most := range []int{0, 1, first, len(text) - 1, len(text), len(text) + 1} {
+		want := min(most, len(text))
+		got, isCut, err := ReadMost(file, most)
+		if err != nil || string(got) != text[:want] || isCut != (want < len(text)) {
+			t.Errorf("at most %d of %d bytes: %d came, cut %v, %v", most, len(text), len(got), isCut, err)
+		}
+	}
+	// A file without an end.
+	if got, isCut, err := ReadMost("/dev/zero", 10_000); err != nil || len(got) != 10_000 || !isCut {
+		t.Errorf("of /dev/zero %d bytes came, cut %v, %v", len(got), isCut, err)
+	}
+}
+
 func TestReadNothing(t *testing.T) {
 	var where *fs.PathError
 	if _, err := Read(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &where) || where.Op != "open" {

@@ -141,7 +141,7 @@ func fateOf(err error) (fate, error) {
 	switch {
 	case procfs.Gone(err):
 		return gone, nil
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, procfs.ErrTooLong):
 		return refused, nil
 	}
 	return gone, err

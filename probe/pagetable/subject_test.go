@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/kernel/procfs"
 	"tare/probe"
 )
 
@@ -308,4 +309,11 @@ func compare(a, b *Space, mask Entry) (differences []string) {
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	return err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// TestAnEndlessListIsLeftOut: a process that maps more than what is read ends no census.
+func TestAnEndlessListIsLeftOut(t *testing.T) {
+	if f, err := fateOf(fmt.Errorf("process 1: %w", procfs.ErrTooLong)); f != refused || err != nil {
+		t.Errorf("its fate is %v, %v", f, err)
+	}
 }
