@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/containerd/containerd/v2/client"
 
+	"tare/kernel/accounting"
 	"tare/kernel/cgroup"
 	"tare/kernel/procfs"
 	"tare/platform"
@@ -325,5 +328,31 @@ func TestShimServes(t *testing.T) {
 		if id, ours := shimServes(c.args); id != c.id || ours != c.ours {
 			t.Errorf("%q: %q, %v", c.args, id, ours)
 		}
+	}
+}
+
+// TestShimsAreContainerds: what only calls itself a shim is none.
+func TestShimsAreContainerds(t *testing.T) {
+	const id = "posing-1"
+	cmd := exec.Command("/bin/sh", "-c", `echo containerd-shim > /proc/$$/comm; echo ready; read end`, "shim", "-namespace", namespace, "-id", id)
+	stdin, _ := cmd.StdinPipe()
+	stdout, _ := cmd.StdoutPipe()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer stdin.Close()
+	if _, err := io.ReadFull(stdout, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	all, err := accounting.Take("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all.Processes[cmd.Process.Pid].Command != shimCommand {
+		t.Fatalf("it calls itself %q", all.Processes[cmd.Process.Pid].Command)
+	}
+	if got := shims(all, func(of string) bool { return of == id }); len(got) > 0 {
+		t.Errorf("process %d passes for a shim", cmd.Process.Pid)
 	}
 }

@@ -50,9 +50,10 @@ func shims(all accounting.Snapshot, of func(id string) bool) []int {
 		if running.Command != shimCommand {
 			continue
 		}
-		args, err := procfs.Host.Process(pid).Args()
-		if err != nil {
-			continue // it ended meanwhile
+		process := procfs.Host.Process(pid)
+		args, err := process.Args()
+		if err != nil || !process.Runs(0, []string{shimCommand}) {
+			continue // it ended meanwhile, or only has a shim's name
 		}
 		if id, ok := shimServes(args); (ok || len(args) == 0) && of(id) {
 			pids = append(pids, pid)

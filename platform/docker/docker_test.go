@@ -380,7 +380,7 @@ func TestWhoCarriesAPublishedPort(t *testing.T) {
 			_, address := served(t, p, img, network, 8080)
 			dial(t, address).Close()
 			_, port, _ := net.SplitHostPort(address)
-			pids := proxies(port)
+			pids := proxies(0, port)
 			if len(pids) != 1 {
 				t.Skipf("needs an engine with a userland proxy; found %v", pids)
 			}

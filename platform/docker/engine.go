@@ -4,10 +4,9 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"tare/kernel/accounting"
@@ -19,7 +18,8 @@ import (
 // daemons are an engine's processes that serve all of its containers.
 var daemons = []string{"dockerd", "containerd", "docker-containe", "podman"}
 
-// keepers are those that serve one container each. The kernel cuts names at 15 bytes.
+// keepers are those that serve one container each. Names are cut at 15 bytes, as the kernel does
+// with commands.
 var keepers = []string{"containerd-shim", "conmon", "docker-proxy", "rootlesskit-doc"}
 
 // rootlessDaemons are what a rootless engine has besides: what made its
@@ -43,31 +43,30 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 		ours = append(ours, i.words()...)
 	}
 	p.mu.Unlock()
-	return p.servants(ctx, all, ours)
+	return p.servants(all, ours)
 }
 
 // servants lists, of all processes, the engine's daemons and those that keep a container
 // which one of the words names.
-func (p *Platform) servants(ctx context.Context, all accounting.Snapshot, ours []string) []int {
-	served := func(int) bool { return true }
+func (p *Platform) servants(all accounting.Snapshot, ours []string) []int {
 	common := daemons
 	if p.name == NameRootless {
 		common = slices.Concat(daemons, rootlessDaemons)
-		served = p.ofUser(ctx)
 	}
+	uid := p.user()
 	var pids []int
-	for pid, process := range all.Processes {
+	for pid, running := range all.Processes {
+		process := procfs.Host.Process(pid)
 		switch {
-		case slices.Contains(common, process.Command):
-			if served(pid) {
+		case slices.Contains(common, running.Command):
+			if process.Runs(uid, common) {
 				pids = append(pids, pid)
 			}
-		case slices.Contains(keepers, process.Command):
-			line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-			if err != nil {
-				continue // it ended meanwhile
+		case slices.Contains(keepers, running.Command):
+			args, err := process.Args()
+			if err != nil || !process.Runs(uid, keepers) {
+				continue // it ended meanwhile, or only has a keeper's name
 			}
-			args := arguments(line)
 			// One that has ended and waits to be reaped has no arguments any more, and
 			// holds all that its container used. It is one of the moment: ours, where
 			// we have containers.
@@ -84,18 +83,20 @@ func (p *Platform) servants(ctx context.Context, all accounting.Snapshot, ours [
 	return pids
 }
 
-// ofUser recognises the processes of the user of a rootless engine.
-func (p *Platform) ofUser(ctx context.Context) func(pid int) bool {
-	uid := -1
-	if daemon, err := p.daemon(ctx); err == nil {
-		if status, err := procfs.Host.Process(daemon).Status(); err == nil {
-			uid = status.UID
-		}
+// user is the user of the engine's processes: root, or who owns a rootless engine's socket, -1 where that is nobody.
+func (p *Platform) user() int {
+	if p.name != NameRootless {
+		return 0
 	}
-	return func(pid int) bool {
-		status, err := procfs.Host.Process(pid).Status()
-		return err == nil && uid > 0 && status.UID == uid
+	socket, _ := strings.CutPrefix(p.client.DaemonHost(), "unix://")
+	info, err := os.Stat(socket)
+	if err != nil {
+		return -1
 	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 {
+		return int(stat.Uid)
+	}
+	return -1
 }
 
 // words are those of a keeper's command line that name the instance: the
@@ -111,11 +112,6 @@ func (i *instance) known(words ...string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.marks = append(i.marks, words...)
-}
-
-// arguments splits a /proc/PID/cmdline.
-func arguments(line []byte) []string {
-	return strings.FieldsFunc(string(line), func(r rune) bool { return r == 0 })
 }
 
 // enter counts an instance in.

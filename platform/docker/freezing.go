@@ -106,6 +106,6 @@ func thaw(ctx context.Context, c container.InspectResponse) error {
 func (i *instance) Attendants() (time.Duration, error) {
 	return i.Attend(func() ([]int, error) {
 		all, err := accounting.Take("/proc")
-		return i.p.servants(context.Background(), all, i.words()), err
+		return i.p.servants(all, i.words()), err
 	})
 }

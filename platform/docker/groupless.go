@@ -117,7 +117,7 @@ func spent(pids []int) (time.Duration, error) {
 // its first.
 func (i *instance) holdGroupless(handle *process.Handle) error {
 	namespace, err := processNamespace(i.PID)
-	if err == nil && keptBy(i.PID, i.id) {
+	if err == nil && keptBy(i.p.user(), i.PID, i.id) {
 		i.Process, i.Account = handle, namespaceAccount{handle.Identity, namespace, i.Spec.Args[0] + " in container " + i.Container}
 		return nil
 	}

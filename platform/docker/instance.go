@@ -188,7 +188,7 @@ func (i *instance) endProgram(ctx context.Context) error {
 	// The engine has not named its process, but its shim names the id.
 	if has(i.info, "rootless") {
 		var errs []error
-		for _, pid := range kept(i.id) {
+		for _, pid := range kept(i.p.user(), i.id) {
 			if identity, err := process.Identify(pid); err == nil {
 				errs = append(errs, identity.Kill(ctx))
 			}

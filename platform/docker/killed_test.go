@@ -108,6 +108,11 @@ func (e *ownEngine) kill(t *testing.T) {
 	}
 }
 
+// arguments splits a /proc/PID/cmdline.
+func arguments(line []byte) []string {
+	return strings.FieldsFunc(string(line), func(r rune) bool { return r == 0 })
+}
+
 // end ends the processes that have the engine's directory in their command
 // line, which is nobody else's.
 func (e *ownEngine) end(t *testing.T, programs ...string) {

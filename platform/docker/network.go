@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
+	"tare/kernel/procfs"
 	"tare/platform"
 )
 
@@ -129,26 +128,17 @@ func (i *instance) publishedPorts() []string {
 	return ports
 }
 
-// proxies lists the docker-proxy processes that serve a host port.
-func proxies(hostPort string) []int {
-	var pids []int
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		line, err := os.ReadFile(file)
+// proxies lists the docker-proxy processes of a user that serve a host port.
+func proxies(uid int, hostPort string) []int {
+	return slices.DeleteFunc(everyProcess(), func(pid int) bool {
+		process := procfs.Host.Process(pid)
+		args, err := process.Args()
 		if err != nil {
-			continue // it ended meanwhile
+			return true // it ended meanwhile
 		}
-		args := arguments(line)
-		if len(args) == 0 || filepath.Base(args[0]) != "docker-proxy" {
-			continue
-		}
-		if i := slices.Index(args, "-host-port"); i >= 0 && i+1 < len(args) && args[i+1] == hostPort {
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
+		i := slices.Index(args, "-host-port")
+		return i < 0 || i+1 >= len(args) || args[i+1] != hostPort || !process.Runs(uid, []string{"docker-proxy"})
+	})
 }
 
 // proxied checks that a userland proxy is behind the published ports: an engine
@@ -159,7 +149,7 @@ func (i *instance) proxied() error {
 		if err != nil {
 			return fmt.Errorf("address %q of a published port: %w", address, err)
 		}
-		if len(proxies(hostPort)) == 0 {
+		if len(proxies(i.p.user(), hostPort)) == 0 {
 			return i.p.unsupported("network=bridge:proxy", "no userland proxy serves the published port (\"userland-proxy\" is off, or the engine has none); use bridge:nat")
 		}
 	}

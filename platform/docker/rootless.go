@@ -191,29 +191,19 @@ func (p *Platform) daemon(ctx context.Context) (pid int, err error) {
 	return pid, err
 }
 
-// kept lists the processes that the container's shim has started and keeps: its
+// kept lists the processes that the container's shim, which is of the user, has started and keeps: its
 // first one. It is how a container without a control group is recognised.
-func kept(id string) []int {
-	var pids []int
-	for _, pid := range everyProcess() {
-		if keptBy(pid, id) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+func kept(uid int, id string) []int {
+	return slices.DeleteFunc(everyProcess(), func(pid int) bool { return !keptBy(uid, pid, id) })
 }
 
-// keptBy reports whether the process' parent is a shim that names the container.
-func keptBy(pid int, id string) bool {
+// keptBy reports whether the process' parent is a shim of the user that names the container.
+func keptBy(uid, pid int, id string) bool {
 	stat, err := procfs.Host.Process(pid).Stat()
 	if err != nil || stat.Parent <= 1 {
 		return false
 	}
 	parent := procfs.Host.Process(stat.Parent)
 	args, err := parent.Args()
-	if err != nil || !slices.Contains(args, id) {
-		return false
-	}
-	shim, err := parent.Stat()
-	return err == nil && slices.Contains(keepers, shim.Comm)
+	return err == nil && slices.Contains(args, id) && parent.Runs(uid, keepers)
 }

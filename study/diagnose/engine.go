@@ -109,7 +109,15 @@ func logSizes(subjects []*subject) map[string]int64 {
 	return sizes
 }
 
-// engineWork gives each container what its engine's processes used between two moments.
+// Programs of engines, as commands name them: cut at 15 bytes.
+var (
+	daemonPrograms = []string{"dockerd", "containerd"}
+	shimPrograms   = []string{"containerd-shim", "conmon"}
+	proxyPrograms  = []string{"docker-proxy"}
+)
+
+// engineWork gives each container what its engine's processes used between two moments. A command (comm) only
+// says where to look: any program may choose one of these.
 func engineWork(all []*Facts, logsBefore map[string]int64, before, after accounting.Snapshot) {
 	var daemons time.Duration
 	for pid, now := range after.Processes {
@@ -118,15 +126,17 @@ func engineWork(all []*Facts, logsBefore map[string]int64, before, after account
 			continue
 		}
 		own, reaped := now.Own-was.Own, now.Reaped-was.Reaped
-		switch now.Command {
-		case "dockerd", "containerd":
-			daemons += own // its children's are the shims' own
-		case "containerd-shim", "conmon":
-			if f := ofArgs(all, pid, isID); f != nil {
+		switch {
+		case slices.Contains(daemonPrograms, now.Command):
+			if procfs.Host.Process(pid).Runs(0, daemonPrograms) {
+				daemons += own // its children's are the shims' own
+			}
+		case slices.Contains(shimPrograms, now.Command):
+			if f := served(all, pid, shimPrograms, isID); f != nil {
 				f.Engine.Shim += own + reaped
 			}
-		case "docker-proxy":
-			if f := ofArgs(all, pid, isAddress); f != nil {
+		case slices.Contains(proxyPrograms, now.Command):
+			if f := served(all, pid, proxyPrograms, isAddress); f != nil {
 				f.Engine.Proxy += own
 			}
 		}
@@ -145,18 +155,38 @@ func isID(c container.Container, arg string) bool { return len(arg) >= 12 && arg
 
 func isAddress(c container.Container, arg string) bool { return slices.Contains(c.Kept.Addresses, arg) }
 
-// ofArgs finds the container that an argument of a process names.
-func ofArgs(all []*Facts, pid int, names func(c container.Container, arg string) bool) *Facts {
-	args, err := procfs.Host.Process(pid).Args()
+// served finds the container that an argument of a process names, where the process runs one of the programs
+// for the user of the container's engine.
+func served(all []*Facts, pid int, programs []string, names func(c container.Container, arg string) bool) *Facts {
+	process := procfs.Host.Process(pid)
+	args, err := process.Args()
 	if err != nil {
 		return nil
 	}
 	for _, f := range all {
-		if slices.ContainsFunc(args, func(arg string) bool { return names(f.Container, strings.TrimSpace(arg)) }) {
+		named := slices.ContainsFunc(args, func(arg string) bool { return names(f.Container, strings.TrimSpace(arg)) })
+		if named && process.Runs(engineUser(f.Container), programs) {
 			return f
 		}
 	}
 	return nil
+}
+
+// engineUser is the user of a container's engine: root, but for a container that may be a user's. The parent of
+// that one's first process, its shim, belongs to the user. -1 is nobody.
+func engineUser(c container.Container) int {
+	if !c.Unprivileged {
+		return 0
+	}
+	first, err := procfs.Host.Process(c.PID).Stat()
+	if err != nil {
+		return -1
+	}
+	shim, err := procfs.Host.Process(first.Parent).Status()
+	if err != nil {
+		return -1
+	}
+	return shim.UID
 }
 
 // checkWork is what a check takes of the daemons, as so many bytes of log. It is assumed, and
