@@ -20,7 +20,7 @@ var PlatformNames = []struct{ Name, Doc string }{
 	{"oci:RUNTIME", "an OCI runtime on PATH without a daemon: oci:runc, oci:crun, oci:runsc; oci alone is oci:runc"},
 	{"containerd", "containerd's own client, at CONTAINERD_ADDRESS or its usual sockets"},
 	{"docker", "the Docker Engine API at DOCKER_HOST or its usual socket"},
-	{"docker:rootless", "a rootless Docker engine, at DOCKER_ROOTLESS_HOST or its user's socket"},
+	{"docker:rootless", "a rootless Docker engine, at DOCKER_ROOTLESS_HOST or the socket of the user who runs tare or sudo"},
 	{"docker:swarm", "a service of one replica in the swarm of the engine at DOCKER_HOST, which is in one already"},
 	{"vm:ENGINE/PLATFORM", "bare, cgroup or oci in a virtual machine by kvm or tcg: vm:tcg/bare, vm:kvm+cpus=4+memory=2g/oci:crun; vm alone is vm:kvm where that boots a guest, else vm:tcg"},
 }

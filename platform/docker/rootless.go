@@ -7,15 +7,19 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/moby/moby/api/types/system"
 
 	"tare/kernel/process"
 	"tare/kernel/procfs"
 	"tare/platform"
+	"tare/terminal"
 )
 
 // rootlessHost is the variable that names a rootless engine's address, as
@@ -24,7 +28,8 @@ const rootlessHost = "DOCKER_ROOTLESS_HOST"
 
 // NewRootless makes the platform of an engine that runs without privileges, in a
 // user namespace. Its address is the options', or DOCKER_ROOTLESS_HOST, or the
-// socket in the run-time directory of the user, or of the one user who has one.
+// socket in the run-time directory of the user, or of the user who ran sudo. What is at another user's socket
+// may tell root anything, so it is asked only where it is named.
 //
 // Such an engine is another way to run the same programs, and what it cannot do
 // is refused by name, or read back as it is:
@@ -41,7 +46,7 @@ const rootlessHost = "DOCKER_ROOTLESS_HOST"
 //     maps, and lies where its user may look.
 func NewRootless(o Options) *Platform {
 	if o.Host == "" {
-		host, missing := findRootless(os.Getenv, "/run/user")
+		host, missing := findRootless(os.Getenv, "/run/user", os.Geteuid())
 		if missing != nil {
 			p := newPlatform(NameRootless, o)
 			p.clientErr = missing
@@ -53,44 +58,75 @@ func NewRootless(o Options) *Platform {
 }
 
 // findRootless looks for a rootless engine's socket. users is where the users'
-// run-time directories are.
-func findRootless(getenv func(string) string, users string) (host string, _ *platform.Missing) {
+// run-time directories are, uid the user who asks.
+func findRootless(getenv func(string) string, users string, uid int) (host string, _ *platform.Missing) {
 	if host := getenv(rootlessHost); host != "" {
 		return host, nil
 	}
-	var likely []string
+	trusted := []int{uid}
+	likely := []string{filepath.Join(users, strconv.Itoa(uid), "docker.sock")}
 	if dir := getenv("XDG_RUNTIME_DIR"); dir != "" {
-		likely = append(likely, filepath.Join(dir, "docker.sock"))
+		likely = slices.Insert(likely, 0, filepath.Join(dir, "docker.sock"))
 	}
-	if uid := getenv("SUDO_UID"); uid != "" {
-		likely = append(likely, filepath.Join(users, uid, "docker.sock"))
-	}
-	for _, socket := range likely {
-		if isSocket(socket) {
-			return "unix://" + socket, nil
-		}
+	if sudo, err := strconv.Atoi(getenv("SUDO_UID")); err == nil && sudo > 0 && uid == 0 {
+		trusted = append(trusted, sudo)
+		likely = append(likely, filepath.Join(users, strconv.Itoa(sudo), "docker.sock"))
 	}
 	all, _ := filepath.Glob(filepath.Join(users, "*", "docker.sock")) // the pattern is well formed
-	all = slices.DeleteFunc(all, func(name string) bool { return !isSocket(name) })
-	switch len(all) {
-	case 1:
-		return "unix://" + all[0], nil
-	case 0:
+	var others []string
+	for _, socket := range slices.Concat(likely, all) {
+		owner, found := socketOwner(socket)
+		if found && slices.Contains(trusted, owner) {
+			return "unix://" + socket, nil
+		}
+		if about := socket + " of " + userName(owner); found && !slices.Contains(others, about) {
+			others = append(others, about)
+		}
+	}
+	if len(others) == 0 {
 		looked := append(likely, filepath.Join(users, "*", "docker.sock"))
 		return "", &platform.Missing{
 			What: "no rootless Docker engine: there is no " + strings.Join(looked, ", nor "),
 			Mend: "start one as an ordinary user (apt-get install uidmap rootlesskit slirp4netns, then dockerd-rootless.sh), or name its socket by " + rootlessHost + "=unix:///...",
 		}
 	}
+	first, _, _ := strings.Cut(others[0], " of ")
 	return "", &platform.Missing{
-		What: "there are several rootless Docker engines: " + strings.Join(all, ", "),
-		Mend: "name one by " + rootlessHost + "=unix://" + all[0],
+		What: "no rootless Docker engine of this user or of the one who ran sudo; there is " + strings.Join(others, ", ") + ", which is asked only where it is named",
+		Mend: "name it, if its user may tell tare what it likes: " + rootlessHost + "=" + terminal.Shell("unix://"+first),
 	}
 }
 
-func isSocket(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.Mode()&fs.ModeSocket != 0
+// nobody is the owner of a socket that more than one user may have made.
+const nobody = -1
+
+// socketOwner is the user whose a socket is: it and its directory, where nobody else can put one. No link
+// is followed.
+func socketOwner(name string) (uid int, found bool) {
+	socket, err := os.Lstat(name)
+	if err != nil || socket.Mode()&fs.ModeSocket == 0 {
+		return nobody, false
+	}
+	dir, err := os.Lstat(filepath.Dir(name))
+	if err != nil {
+		return nobody, false
+	}
+	of, above := socket.Sys().(*syscall.Stat_t), dir.Sys().(*syscall.Stat_t)
+	if of.Uid != above.Uid || !dir.IsDir() || dir.Mode().Perm()&0o022 != 0 {
+		return nobody, true
+	}
+	return int(of.Uid), true
+}
+
+// userName names a user for a message.
+func userName(uid int) string {
+	if uid == nobody {
+		return "more than one user"
+	}
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+		return fmt.Sprintf("user %s (%d)", u.Username, uid)
+	}
+	return fmt.Sprintf("user %d", uid)
 }
 
 // checkKind refuses an engine of the other kind: its figures would go by the
@@ -101,7 +137,7 @@ func (p *Platform) checkKind(info *system.Info) error {
 	case rootless && p.name != NameRootless:
 		return &platform.Missing{
 			What: "the engine at " + p.client.DaemonHost() + " is a rootless one",
-			Mend: "weigh it as " + NameRootless + " (" + rootlessHost + "=" + p.client.DaemonHost() + ")",
+			Mend: "weigh it as " + NameRootless + " (" + rootlessHost + "=" + terminal.Shell(p.client.DaemonHost()) + ")",
 		}
 	case !rootless && p.name == NameRootless:
 		return &platform.Missing{

@@ -31,7 +31,8 @@ func TestFindRootless(t *testing.T) {
 		t.Cleanup(func() { l.Close() })
 		return "unix://" + filepath.Join(dir, "docker.sock")
 	}
-	find := func(pairs ...string) (string, *platform.Missing) {
+	own, stranger := os.Geteuid(), os.Geteuid()+1
+	find := func(uid int, pairs ...string) (string, *platform.Missing) {
 		return findRootless(func(key string) string {
 			for _, pair := range pairs {
 				if name, value, _ := strings.Cut(pair, "="); name == key {
@@ -39,9 +40,9 @@ func TestFindRootless(t *testing.T) {
 				}
 			}
 			return ""
-		}, users)
+		}, users, uid)
 	}
-	if host, missing := find(); missing == nil || !strings.Contains(missing.Mend, rootlessHost) {
+	if host, missing := find(own); missing == nil || !strings.Contains(missing.Mend, rootlessHost) {
 		t.Errorf("where there is none: %q, %v", host, missing)
 	}
 	// What is no socket is none.
@@ -52,22 +53,82 @@ func TestFindRootless(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := listen("1000")
-	if host, missing := find(); host != first || missing != nil {
-		t.Errorf("the only one: %q, %v; want %s", host, missing, first)
+	if host, missing := find(own); host != first || missing != nil {
+		t.Errorf("the user's own: %q, %v; want %s", host, missing, first)
+	}
+	// The only one there is another user's: it is named, and so is the user.
+	whose := fmt.Sprintf("(%d)", own)
+	for _, pairs := range [][]string{nil, {"XDG_RUNTIME_DIR=" + filepath.Join(users, "1000")}, {"SUDO_UID=x"}, {"SUDO_UID=-1"}} {
+		host, missing := find(stranger, pairs...)
+		if host != "" || missing == nil || !strings.Contains(missing.What, whose) || !strings.Contains(missing.Mend, rootlessHost+"="+first) {
+			t.Errorf("another user's, %q: %q, %v", pairs, host, missing)
+		}
 	}
 	second := listen("1001")
-	if host, missing := find(); missing == nil || !strings.Contains(missing.What, "several") {
-		t.Errorf("one of two: %q, %v", host, missing)
-	}
 	for variable, want := range map[string]string{
 		rootlessHost + "=unix:///elsewhere":               "unix:///elsewhere",
-		"SUDO_UID=1001":                                   second,
 		"XDG_RUNTIME_DIR=" + filepath.Join(users, "1000"): first,
 		"XDG_RUNTIME_DIR=" + filepath.Join(users, "1001"): second,
 	} {
-		if host, missing := find(variable); host != want || missing != nil {
+		if host, missing := find(own, variable); host != want || missing != nil {
 			t.Errorf("%s: %q, %v; want %s", variable, host, missing, want)
 		}
+	}
+	// A directory in which others write may hold anybody's socket, and a link may lead to one.
+	if err := os.Chmod(filepath.Join(users, "1001"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "docker.sock")
+	if err := os.Rename(filepath.Join(users, "1000", "docker.sock"), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(users, "1000", "docker.sock")); err != nil {
+		t.Fatal(err)
+	}
+	if host, missing := find(own); missing == nil || !strings.Contains(missing.What, "more than one user") {
+		t.Errorf("in a directory that others write: %q, %v", host, missing)
+	}
+}
+
+// TestRootAsksTheUserOfSudo: root takes the engine of the user who ran sudo for its own.
+func TestRootAsksTheUserOfSudo(t *testing.T) {
+	const person = 4242
+	if os.Geteuid() != 0 {
+		t.Skip("giving a socket to another user takes root")
+	}
+	users, err := os.MkdirTemp("", "tare")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(users) })
+	dir := filepath.Join(users, fmt.Sprint(person))
+	socket := filepath.Join(dir, "docker.sock")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, name := range []string{dir, socket} {
+		if err := os.Chown(name, person, person); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sudo := func(key string) string { return map[string]string{"SUDO_UID": fmt.Sprint(person)}[key] }
+	if host, missing := findRootless(sudo, users, 0); host != "unix://"+socket || missing != nil {
+		t.Errorf("by sudo: %q, %v", host, missing)
+	}
+	if host, missing := findRootless(func(string) string { return "" }, users, 0); missing == nil || !strings.Contains(missing.What, "user 4242") {
+		t.Errorf("without sudo: %q, %v; want a refusal that names the user", host, missing)
+	}
+	// A socket that somebody else made in the user's directory is not the user's.
+	if err := os.Chown(socket, person+1, person+1); err != nil {
+		t.Fatal(err)
+	}
+	if host, missing := findRootless(sudo, users, 0); missing == nil {
+		t.Errorf("another's socket in the user's directory: %q", host)
 	}
 }
 
