@@ -151,7 +151,7 @@ func TestAgentKeyAmongOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"agent", "identity"}, {"agent", "ping", "127.0.0.1:1"}} {
-		if code, _, stderr := tare(t, home, args...); code != exitUsage || !strings.Contains(stderr, "chmod go-w "+home) {
+		if code, _, stderr := tare(t, home, args...); code != exitUsage || !strings.Contains(stderr, home+" can be written by others") {
 			t.Errorf("%v: %d %q", args, code, stderr)
 		}
 	}

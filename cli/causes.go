@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/container"
+	"tare/kernel/file"
 	"tare/kernel/host"
 	"tare/probe/causes"
 	"tare/study/offcpu"
@@ -114,7 +115,7 @@ func (a *app) runCauses(cmd *cobra.Command, f *causesFlags, args []string) error
 		return err
 	}
 	if f.out != "" {
-		if err := os.MkdirAll(f.out, 0o755); err != nil {
+		if err := file.OutputDirectory(f.out); err != nil {
 			return usageError("--out %s: %v", f.out, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"tare/cli/command"
 	"tare/container"
 	"tare/image"
+	"tare/kernel/file"
 	"tare/lab"
 	"tare/platform"
 	"tare/platform/agent"
@@ -91,6 +92,7 @@ func exitCode(err error) int {
 		{is[*lab.Elsewhere](err), exitUsage},
 		{is[*vm.BadName](err), exitUsage},
 		{is[*lab.Unfit](err), exitUsage},
+		{is[*file.Exposed](err), exitUsage},
 		{is[*record.NotFound](err), exitUsage},
 		{is[*record.Ambiguous](err), exitUsage},
 		{is[*claim.Unknown](err), exitUsage},

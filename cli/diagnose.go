@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/container"
+	"tare/kernel/file"
 	"tare/kernel/host"
 	"tare/study/diagnose"
 	"tare/terminal"
@@ -117,7 +118,7 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 		return err
 	}
 	if f.out != "" {
-		if err := os.MkdirAll(f.out, 0o755); err != nil {
+		if err := file.OutputDirectory(f.out); err != nil {
 			return usageError("--out %s: %v", f.out, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/cli/command"
+	"tare/kernel/file"
 	"tare/overhead"
 	"tare/record"
 	"tare/terminal"
@@ -54,7 +55,7 @@ reads it). RUN is an id, its beginning, or latest.`,
 		if out == "" || out == "-" {
 			return write(terminal.Document(a.out), r)
 		}
-		return writeFile(out, func(w io.Writer) error { return write(w, r) })
+		return file.Replace(out, func(w io.Writer) error { return write(w, r) })
 	}
 	return cmd
 }

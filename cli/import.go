@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/claim"
+	"tare/kernel/file"
 	"tare/record"
 	"tare/record/foreign"
 	"tare/study/imported"
@@ -136,7 +137,7 @@ func (a *app) runImport(ctx context.Context, f *importFlags, names []string) err
 	if out == "" {
 		out = filepath.Join(dir, "reports")
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	if err := file.OutputDirectory(out); err != nil {
 		return err
 	}
 	store, err := record.Open(filepath.Join(dir, storeFile))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -57,7 +56,7 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		return nil, err
 	}
 	// Results that cannot be written are found out now, not after the run.
-	if err := os.MkdirAll(m.out, 0o755); err != nil {
+	if err := file.OutputDirectory(m.out); err != nil {
 		return nil, err
 	}
 	if err := writable(json); err != nil {
@@ -109,15 +108,14 @@ func writable(json string) error {
 	if json == "" || json == "-" {
 		return nil
 	}
-	probe, err := os.CreateTemp(filepath.Dir(json), ".tare-*")
+	err := file.Replaceable(json)
+	if why := new(fs.PathError); errors.As(err, &why) {
+		err = why.Err
+	}
 	if err != nil {
-		var why *fs.PathError
-		if errors.As(err, &why) {
-			err = why.Err
-		}
 		return usageError("--json %s: %v", json, err)
 	}
-	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+	return nil
 }
 
 // needRoot refuses to measure as anybody else, and at a priority that only some
@@ -327,31 +325,6 @@ func nextCommand(run record.Run) string {
 		}
 	}
 	return "tare export " + run.ID + " --format csv"
-}
-
-// writeFile writes a file whole or not at all.
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tare-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(tmp.Name())
-		}
-	}()
-	if err := write(tmp); err != nil {
-		tmp.Close()
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := tmp.Chmod(0o644); err != nil {
-		tmp.Close()
-		return err
-	}
-	if err := tmp.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(tmp.Name(), path)
 }
 
 // weightOf is what this run says of the instrument's own weight: the CPU that

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,4 +97,41 @@ func reachedByOthers(t *testing.T, dir string) []string {
 		t.Errorf("another user cannot read the results, so that nothing is shown: %s", out)
 	}
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' })
+}
+
+// TestOutputsOfRoot: another user's link leads no output of root elsewhere.
+func TestOutputsOfRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("laying a link as another user takes root")
+	}
+	t.Setenv("SUDO_UID", "")
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "roots"), 0o700), os.Symlink("roots", link), os.Lchown(link, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(link, "result.json")
+	if err := writable(name); exitCode(err) != exitUsage || !strings.Contains(err.Error(), link+" is a link of user 65534") {
+		t.Errorf("before a run: %v", err)
+	}
+	if err := (&app{}).emitJSON(name, 1); err == nil {
+		t.Error("a result was written through it")
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "roots")); err != nil || len(left) > 0 {
+		t.Errorf("written is %v, %v", left, err)
+	}
+}
+
+// TestPruneOfAnothersStore: a user's store does not say which files root removes.
+func TestPruneOfAnothersStore(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("giving a directory away takes root")
+	}
+	home := t.TempDir()
+	if err := os.Chown(home, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := tare(t, home, "runs", "prune", "--keep", "1"); code != exitUsage || !strings.Contains(stderr, "belongs to user 65534") {
+		t.Errorf("%d %q", code, stderr)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/container"
+	"tare/kernel/file"
 	"tare/kernel/host"
 	"tare/lab"
 	"tare/platform"
@@ -224,7 +224,7 @@ func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string) error {
 		return err
 	}
 	if f.out != "" {
-		if err := os.MkdirAll(f.out, 0o755); err != nil {
+		if err := file.OutputDirectory(f.out); err != nil {
 			return usageError("--out %s: %v", f.out, err)
 		}
 	}

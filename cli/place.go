@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/file"
 	"tare/kernel/host"
 	"tare/lab"
 	"tare/study/place"
@@ -150,7 +151,7 @@ func (a *app) runPlace(cmd *cobra.Command, f *placeFlags, args []string) error {
 		return err
 	}
 	if f.out != "" {
-		if err := os.MkdirAll(f.out, 0o755); err != nil {
+		if err := file.OutputDirectory(f.out); err != nil {
 			return usageError("--out %s: %v", f.out, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/claim"
+	"tare/kernel/file"
 	hostfacts "tare/kernel/host"
 	"tare/kernel/nvidia"
 	"tare/lab"
@@ -387,10 +388,10 @@ func (r *reproducing) present(cmd *cobra.Command) error {
 		}
 	}
 	page := filepath.Join(cmp.Or(r.flags.out, filepath.Join(r.dir, "reports")), "reproduce.html")
-	if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
+	if err := file.OutputDirectory(filepath.Dir(page)); err != nil {
 		return err
 	}
-	if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
+	if err := file.Replace(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
 		return err
 	}
 	out := r.screen()

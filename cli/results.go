@@ -2,12 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"tare/claim"
+	"tare/kernel/file"
 	"tare/record"
 	"tare/report"
 	"tare/study/reproduction"
@@ -102,13 +103,5 @@ func (r *Results) Book(path string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := report.SheetHTML(f, sheet); err != nil {
-		return err
-	}
-	return f.Close()
+	return file.Replace(path, func(w io.Writer) error { return report.SheetHTML(w, sheet) })
 }

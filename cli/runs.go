@@ -166,6 +166,12 @@ func (a *app) prune() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if os.Geteuid() == 0 && !dry {
+				// The names of pages to remove come from the store.
+				if err := trustworthy(dir); err != nil {
+					return err
+				}
+			}
 			store, err := record.Open(filepath.Join(dir, storeFile))
 			if err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tare/claim"
+	"tare/kernel/file"
 	"tare/overhead"
 	"tare/record"
 	"tare/report"
@@ -50,7 +51,7 @@ func (a *app) presentSheet(run record.Run, store *record.Store, out, jsonPath st
 		return err
 	}
 	page := filepath.Join(out, run.ID+".html")
-	if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
+	if err := file.Replace(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
 		return err
 	}
 	screen := a.out
@@ -65,7 +66,7 @@ func (a *app) presentSheet(run record.Run, store *record.Store, out, jsonPath st
 			return err
 		}
 	default:
-		if err := writeFile(jsonPath, document); err != nil {
+		if err := file.Replace(jsonPath, document); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,7 @@ func (a *app) presentSheet(run record.Run, store *record.Store, out, jsonPath st
 		}
 		for _, f := range files {
 			path := filepath.Join(out, run.ID+f.suffix)
-			if err := writeFile(path, f.write); err != nil {
+			if err := file.Replace(path, f.write); err != nil {
 				return err
 			}
 			opens = append(opens, f.opens+" "+path)
@@ -115,7 +116,7 @@ func (a *app) showSheet(run record.Run, html string, all bool) error {
 	case "-":
 		return page(terminal.Document(a.out))
 	}
-	return writeFile(html, page)
+	return file.Replace(html, page)
 }
 
 // presentLive shows what was seen of the host as it is, and writes its JSON, and its page
@@ -133,7 +134,7 @@ func (a *app) presentLive(name string, sheet report.Sheet, document any, dir, js
 	}
 	if dir != "" {
 		page = filepath.Join(dir, name+"-"+time.Now().UTC().Format("20060102-150405")+".html")
-		if err := writeFile(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
+		if err := file.Replace(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"tare/cli/command"
 	"tare/container"
 	"tare/kernel/clock"
+	"tare/kernel/file"
 	"tare/kernel/swap"
 	"tare/terminal"
 )
@@ -207,9 +208,9 @@ func (r *recording) record(
 		defer kernel.Close()
 		evict = kernel.Do
 	}
-	f, err := os.Create(path)
+	f, err := create(path)
 	if err != nil {
-		return nil, command.UsageError("%s: %v: name a file that can be written", path, reasonOf(err))
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	out := bufio.NewWriter(f)
@@ -222,6 +223,18 @@ func (r *recording) record(
 	ctx, cancel := context.WithTimeout(ctx, r.length)
 	defer cancel()
 	return done, done.Record(ctx, annex.Moment(clock.Monotonic()))
+}
+
+// create makes the file of a trace, or empties it. Root follows no link of another user there.
+func create(path string) (*os.File, error) {
+	f, err := file.Create(path)
+	if exposed := new(file.Exposed); errors.As(err, &exposed) {
+		return nil, command.UsageError("%v", err)
+	}
+	if err != nil {
+		return nil, command.UsageError("%s: %v: name a file that can be written", path, reasonOf(err))
+	}
+	return f, nil
 }
 
 // finish ends a trace, the writing of which ended with err. What could not be written fails all

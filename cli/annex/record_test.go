@@ -206,3 +206,21 @@ func TestOutputOnAFullDisk(t *testing.T) {
 		}
 	}
 }
+
+// Another user has laid a link where root is to write a trace.
+func TestRecordPassesLinksOfOthersBy(t *testing.T) {
+	isRoot(t)
+	t.Setenv("SUDO_UID", "")
+	dir := t.TempDir()
+	precious, link := filepath.Join(dir, "precious"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(precious, []byte("precious"), 0o600), os.Symlink(precious, link), os.Lchown(link, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	coded := new(command.Coded)
+	if _, err := create(link); !errors.As(err, &coded) || coded.Code != command.Usage || !strings.Contains(err.Error(), link+" is a link of user 65534") {
+		t.Errorf("%v", err)
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "precious" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}

@@ -70,7 +70,13 @@ func (e *Exposed) Error() string { return fmt.Sprintf("%s %s: %s", e.Path, e.Why
 // and no directory can be written by others. Above it, a sticky directory such as /tmp
 // is allowed, since nobody can replace in it what is another's. The error is an [*Exposed]
 // where the answer is no.
-func Guarded(path string) error {
+func Guarded(path string) error { return guarded(path, 0o022) }
+
+// Administered is [Guarded] where members of a group count as root if root lets the group write, as Debian lets staff
+// in /usr/local and Ubuntu syslog in /var/log. It is for what is root's by custom and not by tare's making.
+func Administered(path string) error { return guarded(path, 0o002) }
+
+func guarded(path string, others fs.FileMode) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
@@ -98,8 +104,8 @@ func Guarded(path string) error {
 			if filepath.IsAbs(target) {
 				at = "/"
 			}
-		case perm&0o022 != 0 && (len(rest) == 0 || info.Mode()&fs.ModeSticky == 0):
-			return &Exposed{at, fmt.Sprintf("can be written by others (%v)", perm), "run chmod go-w " + at}
+		case perm&others != 0 && (len(rest) == 0 || info.Mode()&fs.ModeSticky == 0):
+			return &Exposed{at, fmt.Sprintf("can be written by others (%v)", perm), "take that from them (chmod go-w)"}
 		}
 		if len(rest) == 0 {
 			return nil

@@ -1,0 +1,213 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// What root writes where a command line names it may lie in a directory in which others write, as /tmp or a
+// user's home. A link there would lead root to write elsewhere. So root follows no link of another user
+// on the way to an output, but of the one who ran sudo.
+
+// Replace writes a file of mode 0644 in the place of whatever path names, whole or not at all. A link at the end of path is
+// replaced itself. The error is an [*Exposed] where another user's link is on the way.
+func Replace(path string, write func(io.Writer) error) (err error) {
+	in, err := hold(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	made, err := os.CreateTemp(in.held(), ".tare-*")
+	if err != nil {
+		return in.named(err)
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(made.Name())
+		}
+	}()
+	if err := write(made); err != nil {
+		made.Close()
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := made.Chmod(0o644); err != nil {
+		made.Close()
+		return err
+	}
+	if err := made.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, in.named(err))
+	}
+	return in.named(os.Rename(made.Name(), filepath.Join(in.held(), filepath.Base(path))))
+}
+
+// Replaceable tries whether [Replace] can make a file for path.
+func Replaceable(path string) error {
+	in, err := hold(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	made, err := os.CreateTemp(in.held(), ".tare-*")
+	if err != nil {
+		return in.named(err)
+	}
+	return in.named(errors.Join(made.Close(), os.Remove(made.Name())))
+}
+
+// OutputDirectory makes a directory of outputs, and those above it, where they are missing. The error is an
+// [*Exposed] where another user's link is on the way.
+func OutputDirectory(path string) error {
+	real, err := follow(path)
+	if err != nil {
+		return err
+	}
+	return os.MkdirAll(real, 0o755)
+}
+
+// Create opens a file to be written anew from its beginning. Root refuses one to which another user's
+// link leads, with an [*Exposed], and one that has a second name, which may be any file of the same file system.
+// A pipe, which may be a shell's without a name, loses nothing.
+func Create(path string) (*os.File, error) {
+	real, err := follow(path)
+	if err != nil {
+		return nil, err
+	}
+	if f, err := pipe(path); f != nil || err != nil {
+		return f, err
+	}
+	in, err := hold(real)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	f, err := os.OpenFile(filepath.Join(in.held(), filepath.Base(real)), os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o666)
+	if err != nil {
+		return nil, in.named(err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		if links := info.Sys().(*syscall.Stat_t).Nlink; links > 1 && os.Geteuid() == 0 {
+			err = &Exposed{path, fmt.Sprintf("is one of %d names of a file (hard links)", links), "remove it, or choose another file"}
+		} else {
+			err = f.Truncate(0)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// pipe opens what path leads to, where that is a pipe; else it is nil.
+func pipe(path string) (*os.File, error) {
+	p, err := Pin(path)
+	if err != nil {
+		return nil, nil // it is not there, or cannot be reached, which opening it reports
+	}
+	defer p.Close()
+	if info, err := p.handle.Stat(); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
+		return nil, err
+	}
+	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", p.handle.Fd()), os.O_WRONLY, 0)
+}
+
+// directory is held open, so that what others do to its path makes no difference.
+type directory struct {
+	*os.File
+	path string
+}
+
+// hold takes hold of the directory of path.
+func hold(path string) (*directory, error) {
+	dir := filepath.Dir(path)
+	if os.Geteuid() != 0 {
+		p, err := Pin(dir)
+		if err != nil {
+			return nil, err
+		}
+		return &directory{p.handle, dir}, nil
+	}
+	real, err := follow(dir)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := retry(func() (int, error) {
+		return unix.Openat2(unix.AT_FDCWD, real, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+		})
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return &directory{os.NewFile(uintptr(fd), dir), dir}, nil
+}
+
+// held is a path that leads to the directory whatever becomes of its own.
+func (d *directory) held() string { return fmt.Sprintf("/proc/self/fd/%d", d.Fd()) }
+
+// named has an error name the directory by its own path.
+func (d *directory) named(err error) error {
+	if at := new(os.PathError); errors.As(err, &at) {
+		return &os.PathError{Op: at.Op, Path: filepath.Join(d.path, filepath.Base(at.Path)), Err: at.Err}
+	}
+	if at := new(os.LinkError); errors.As(err, &at) {
+		return &os.PathError{Op: at.Op, Path: filepath.Join(d.path, filepath.Base(at.New)), Err: at.Err}
+	}
+	return err
+}
+
+// follow is path without links, as the kernel follows them. What is not there is taken as it is named. The
+// error is an [*Exposed] where root would follow the link of another user.
+func follow(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	at, rest, links := "/", split(path), 0
+	for len(rest) > 0 {
+		next := filepath.Join(at, rest[0]) // ".." leads up from a directory, as no link is left in at
+		rest = rest[1:]
+		info, err := os.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			return filepath.Join(next, filepath.Join(rest...)), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			at = next
+			continue
+		}
+		if uid := info.Sys().(*syscall.Stat_t).Uid; os.Geteuid() == 0 && !isTrusted(uid) {
+			return "", &Exposed{next, fmt.Sprintf("is a link of user %d, which root does not follow to write a file", uid),
+				"name the file where it is to lie"}
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if links++; links > 40 {
+			return "", &os.PathError{Op: "follow", Path: path, Err: syscall.ELOOP}
+		}
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = slices.Concat(split(target), rest)
+	}
+	return at, nil
+}
+
+// isTrusted reports whether root follows links of a user: its own, and those of the user who ran sudo.
+func isTrusted(uid uint32) bool {
+	sudo, err := strconv.ParseUint(os.Getenv("SUDO_UID"), 10, 32)
+	return uid == 0 || err == nil && uint64(uid) == sudo
+}

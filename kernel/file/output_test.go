@@ -1,0 +1,171 @@
+package file_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"tare/kernel/file"
+)
+
+func writeText(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+// create writes a text by Create.
+func create(path, text string) error {
+	f, err := file.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
+func mustHold(t *testing.T, path, want string) {
+	t.Helper()
+	if text, err := os.ReadFile(path); err != nil || string(text) != want {
+		t.Errorf("%s holds %q, %v; want %q", path, text, err, want)
+	}
+}
+
+func TestOutputs(t *testing.T) {
+	t.Setenv("SUDO_UID", "")
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.Mkdir(at("real"), 0o755), os.Symlink("real", at("own"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"the first, which is longer", "the second"} {
+		if err := file.Replace(at("own/replaced"), writeText(text)); err != nil {
+			t.Fatal(err)
+		}
+		mustHold(t, at("real/replaced"), text)
+		if err := create(at("own/created"), text); err != nil {
+			t.Fatal(err)
+		}
+		mustHold(t, at("real/created"), text)
+	}
+	if mode := modeOf(t, at("real/replaced")); mode != 0o644 {
+		t.Errorf("a replaced file has mode %v", mode)
+	}
+	failed := errors.New("failed")
+	err := file.Replace(at("real/replaced"), func(io.Writer) error { return failed })
+	if !errors.Is(err, failed) {
+		t.Errorf("a writer that fails: %v", err)
+	}
+	mustHold(t, at("real/replaced"), "the second")
+	// The user's own link: Replace takes its place, Create follows it.
+	if err := errors.Join(os.WriteFile(at("target"), []byte("before"), 0o600), os.Symlink("target", at("link"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := create(at("link"), "after"); err != nil {
+		t.Fatal(err)
+	}
+	mustHold(t, at("target"), "after")
+	if err := file.Replace(at("link"), writeText("instead")); err != nil {
+		t.Fatal(err)
+	}
+	mustHold(t, at("target"), "after")
+	mustHold(t, at("link"), "instead")
+	for what, err := range map[string]error{
+		"Replace":     file.Replace(at("none/file"), writeText("")),
+		"Create":      create(at("none/file"), ""),
+		"Replaceable": file.Replaceable(at("none/file")),
+	} {
+		if named := new(fs.PathError); !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &named) || filepath.Dir(named.Path) == "/proc/self/fd" {
+			t.Errorf("%s where there is no directory: %v", what, err)
+		}
+	}
+	if err := file.Replaceable(at("own/x")); err != nil {
+		t.Error(err)
+	}
+	if err := file.OutputDirectory(at("own/a/b")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(at("real/a/b")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(at("real/a")); err != nil {
+		t.Error(err)
+	}
+	left, err := os.ReadDir(at("real"))
+	if err != nil || len(left) != 2 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestOutputsPassLinksOfOthersBy: a user who can write in the directory of an output has laid a link.
+func TestOutputsPassLinksOfOthersBy(t *testing.T) {
+	t.Setenv("SUDO_UID", "")
+	const person = 65534
+	dir := makeDirectory(t, filepath.Join(t.TempDir(), "tmp"), 0o777|fs.ModeSticky, person)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	roots := t.TempDir()
+	precious := filepath.Join(roots, "precious")
+	if err := os.WriteFile(precious, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pipe := filepath.Join(roots, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"file": precious, "dir": roots, "pipe": pipe} {
+		if err := errors.Join(os.Symlink(target, at(name)), os.Lchown(at(name), person, person)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(precious, at("second")); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"Create at a link":          create(at("file"), "evil"),
+		"Create through a link":     create(at("dir/precious"), "evil"),
+		"Create, a second name":     create(at("second"), "evil"),
+		"Create at a pipe":          create(at("pipe"), "evil"),
+		"Replace through a link":    file.Replace(at("dir/precious"), writeText("evil")),
+		"OutputDirectory":           file.OutputDirectory(at("dir/new")),
+		"Replaceable behind a link": file.Replaceable(at("dir/new")),
+	} {
+		if exposed := new(file.Exposed); !errors.As(err, &exposed) || exposed.Mend == "" {
+			t.Errorf("%s: %v, want an *Exposed", what, err)
+		}
+	}
+	// What a link at the end leads to stays as it is: the link is replaced.
+	if err := file.Replace(at("file"), writeText("new")); err != nil {
+		t.Error(err)
+	}
+	mustHold(t, precious, "precious")
+	mustHold(t, at("file"), "new")
+	// Who ran sudo may lay links.
+	t.Setenv("SUDO_UID", "65534")
+	if err := create(at("dir/other"), "by sudo"); err != nil {
+		t.Error(err)
+	}
+	mustHold(t, filepath.Join(roots, "other"), "by sudo")
+}
+
+func TestCreateOpensPipes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	came := make(chan string)
+	go func() {
+		text, _ := os.ReadFile(path)
+		came <- string(text)
+	}()
+	if err := create(path, "through a pipe"); err != nil {
+		t.Fatal(err)
+	}
+	if text := <-came; text != "through a pipe" {
+		t.Errorf("%q came", text)
+	}
+}
