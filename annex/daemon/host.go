@@ -55,6 +55,26 @@ type Host struct {
 	current config.Config
 }
 
+// guarded makes the directories in which the daemon writes. It refuses one that another user could write
+// or replace: a link there would have root write elsewhere, and a socket there could pass for the daemon's.
+func guarded(c config.Config) error {
+	for key, dir := range map[string]string{
+		"state.directory": c.State.Directory, "state.journal": filepath.Dir(c.State.Journal), "control.socket": filepath.Dir(c.Control.Socket),
+	} {
+		if err := cmp.Or(os.MkdirAll(dir, 0o700), file.Guarded(dir)); err != nil {
+			return &Unusable{key, err}
+		}
+	}
+	if c.Log.File == "" {
+		return nil
+	}
+	dir := filepath.Dir(c.Log.File)
+	if err := cmp.Or(os.MkdirAll(dir, 0o750), file.Administered(dir)); err != nil {
+		return &Unusable{"log.file", err}
+	}
+	return nil
+}
+
 // Open makes a daemon of this host by a configuration. It puts back what another one left
 // that was killed, takes the lock, and refuses where the extension cannot run or must not:
 // the errors are a [*Lacking], [*Conflict]s, a [*guard.InUse], a [*control.Busy], or the
@@ -70,10 +90,8 @@ func Open(ctx context.Context, path string, c config.Config, version string, tel
 			err = errors.Join(err, h.Close())
 		}
 	}()
-	for key, dir := range map[string]string{"state.directory": c.State.Directory, "state.journal": filepath.Dir(c.State.Journal)} {
-		if err := cmp.Or(os.MkdirAll(dir, 0o700), file.Guarded(dir)); err != nil {
-			return nil, &Unusable{key, err}
-		}
+	if err := guarded(c); err != nil {
+		return nil, err
 	}
 	lock, err := file.Lock(filepath.Join(c.State.Directory, lockName))
 	if locked := new(file.Locked); errors.As(err, &locked) {
@@ -232,9 +250,6 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 		return nil, err
 	}
 	if c.Log.File != "" {
-		if err := os.MkdirAll(filepath.Dir(c.Log.File), 0o750); err != nil {
-			return nil, &Unusable{"log.file", err}
-		}
 		if parts.Log, err = OpenLog(c.Log.File, c.Log.Size, c.Log.Keep); err != nil {
 			return nil, &Unusable{"log.file", err}
 		}

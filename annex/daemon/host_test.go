@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"tare/annex/media"
 	"tare/annex/monitor"
 	"tare/container"
+	"tare/kernel/file"
 )
 
 const mebibyte = 1 << 20
@@ -542,4 +545,44 @@ func find(t *testing.T, d *Daemon, name string) control.Context {
 	}
 	t.Fatalf("no context %s", name)
 	return control.Context{}
+}
+
+// Where annexd writes, no other user may decide what lies there.
+func TestDirectoriesOfOthersAreRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("giving a directory away takes root")
+	}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name, "x") }
+	for name, to := range map[string]struct {
+		mode     os.FileMode
+		uid, gid int
+	}{"users": {0o700, 65534, 0}, "anybodys": {0o777, 0, 0}, "logs": {0o775, 0, 4}} {
+		made := filepath.Join(dir, name)
+		if err := errors.Join(os.Mkdir(made, 0o700), os.Chown(made, to.uid, to.gid), os.Chmod(made, to.mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fitting := func() (c config.Config) {
+		c.State.Directory, c.State.Journal, c.Control.Socket, c.Log.File = filepath.Join(dir, "state"), at("state"), at("socket"), at("logs")
+		return c
+	}
+	if err := guarded(fitting()); err != nil {
+		t.Errorf("a log where a group may write: %v", err)
+	}
+	for _, name := range []string{"users", "anybodys"} {
+		for key, set := range map[string]func(*config.Config){
+			"state.directory": func(c *config.Config) { c.State.Directory = filepath.Join(dir, name) },
+			"state.journal":   func(c *config.Config) { c.State.Journal = at(name) },
+			"control.socket":  func(c *config.Config) { c.Control.Socket = at(name) },
+			"log.file":        func(c *config.Config) { c.Log.File = at(name) },
+		} {
+			c := fitting()
+			set(&c)
+			unusable, exposed := new(Unusable), new(file.Exposed)
+			if err := guarded(c); !errors.As(err, &unusable) || unusable.Key != key || !errors.As(err, &exposed) {
+				t.Errorf("%s in %s: %v", key, name, err)
+			}
+		}
+	}
 }
