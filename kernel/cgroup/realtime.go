@@ -275,7 +275,7 @@ func (r *rtGrant) make(place Place, wanted rtLimit) error {
 		if !at.isOurs() {
 			return &RealTimeRefused{
 				Group: at.Path, What: fmt.Sprintf("it has %v each %v, of which %v would be needed, and it is not tare's to change", have.runtime, have.period, needed),
-				Mend: fmt.Sprintf("echo %s > %s", micros(needed), at.File(rtRuntime)),
+				Mend: fmt.Sprintf("write %s to its %s", micros(needed), rtRuntime),
 			}
 		}
 		now := rtLimit{needed, have.period}

@@ -129,7 +129,7 @@ func kibibytes(text string) (int64, error) {
 type Taken struct{ By Area }
 
 func (t *Taken) Error() string {
-	return fmt.Sprintf("swap area %s has the highest priority there is (%d), so that nothing can be used before it: take it out of use for the while (swapoff %[1]s), or give it a lower one", t.By.Path, t.By.Priority)
+	return fmt.Sprintf("swap area %s has the highest priority there is (%d), so that nothing can be used before it: take it out of use for the while (swapoff), or give it a lower one", t.By.Path, t.By.Priority)
 }
 
 // PriorityAbove is one that has pages go to a new area before they go to any of those;

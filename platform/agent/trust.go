@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"tare/terminal"
 )
 
 // Peers are the fingerprints of whom an agent lets in, which gives them root there: they
@@ -147,7 +148,7 @@ func OpenAgents(path string) (Agents, error) {
 
 func openTrusted[T any](path string, read func(io.Reader) (T, error), none string) (T, error) {
 	var trusted T
-	text, err := readOwn(path, 0o022, "chmod go-w "+path)
+	text, err := readOwn(path, 0o022, "chmod go-w "+terminal.Shell(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return trusted, fmt.Errorf(none, path)
 	}
@@ -184,7 +185,7 @@ func readOwn(path string, forbidden fs.FileMode, mend string) ([]byte, error) {
 		return nil, fmt.Errorf("the owner of %s is unknown", path)
 	}
 	if own := os.Geteuid(); owner.Uid != 0 && int(owner.Uid) != own {
-		return nil, fmt.Errorf("%s belongs to user %d, who could pass for whom they are not: look at what it says, then chown %d %s", path, owner.Uid, own, path)
+		return nil, fmt.Errorf("%s belongs to user %d, who could pass for whom they are not: look at what it says, then chown %d %s", path, owner.Uid, own, terminal.Shell(path))
 	}
 	if mode := info.Mode().Perm(); mode&forbidden != 0 {
 		return nil, fmt.Errorf("%s has mode %04o, by which others could pass for who they are not: %s", path, mode, mend)

@@ -14,6 +14,7 @@ import (
 	"tare/kernel/host"
 	"tare/kernel/swap"
 	"tare/platform"
+	"tare/terminal"
 )
 
 // Smallest is the least memory of a box: below it there is no room for a page of each
@@ -179,7 +180,7 @@ func (m *Maker) noOtherSwap(s platform.BoxSpec) error {
 	if err != nil || len(areas) == 0 {
 		return nil // a kernel without swap has none
 	}
-	return &platform.Missing{What: fmt.Sprintf("the host swaps to %s, so that a box of all its memory has swap", areas[0].Path), Mend: "swapoff " + areas[0].Path}
+	return &platform.Missing{What: fmt.Sprintf("the host swaps to %s, so that a box of all its memory has swap", areas[0].Path), Mend: "swapoff " + terminal.Shell(areas[0].Path)}
 }
 
 // roomForMemory refuses a box that the host has not the memory for: that its programs

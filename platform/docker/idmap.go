@@ -14,6 +14,7 @@ import (
 
 	"tare/kernel/file"
 	"tare/kernel/procfs"
+	"tare/terminal"
 )
 
 // idRange maps ids inside a user namespace to the host's, as a line of
@@ -143,7 +144,7 @@ func (p *Platform) owners(ctx context.Context) (ids, error) {
 		return ids{}, err
 	}
 	if closed := closedTo(uid, gid, filepath.Dir(p.stateDir)); closed != "" {
-		return ids{}, p.unsupported("storage=bind", fmt.Sprintf("the engine's user %d may not look into %s, below which tare binds; chmod o+x %s", uid, closed, closed))
+		return ids{}, p.unsupported("storage=bind", fmt.Sprintf("the engine's user %d may not look into %s, below which tare binds; chmod o+x %s", uid, closed, terminal.Shell(closed)))
 	}
 	return m, nil
 }

@@ -18,6 +18,7 @@ import (
 	"tare/nearest"
 	"tare/platform"
 	"tare/platform/engine"
+	"tare/terminal"
 )
 
 const kindImage = "image"
@@ -155,7 +156,7 @@ type UnknownImage struct {
 }
 
 func (u *UnknownImage) Error() string {
-	hint := "pull or load it first: docker pull " + u.Reference
+	hint := "pull or load it first: docker pull " + terminal.Shell(u.Reference)
 	if len(u.Similar) > 0 {
 		hint = "did you mean " + strings.Join(u.Similar, ", ") + "?"
 	}
