@@ -119,7 +119,7 @@ func RunTo(
 
 // Ready refuses a command line that has a path whose file system does not answer, in place of waiting
 // for it for ever; and further paths. What lies behind -- is a program's own. It refuses to begin where
-// too few files can be opened or threads made, too.
+// too few files can be opened or threads made, too. For root it leaves out of PATH what others could write.
 func Ready(cmd *cobra.Command, args []string, paths ...string) error {
 	if err := room(); err != nil {
 		return err
@@ -142,6 +142,7 @@ func Ready(cmd *cobra.Command, args []string, paths ...string) error {
 			return WithCode(Host, err)
 		}
 	}
+	ownPath(cmd.Context(), cmd.ErrOrStderr())
 	return nil
 }
 
