@@ -179,7 +179,7 @@ func plainModule(ctx context.Context, from, to string) (err error) {
 			return err
 		}
 	case ".zst":
-		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1))
+		z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(largestWindow))
 		if err != nil {
 			return err
 		}

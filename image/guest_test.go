@@ -85,6 +85,14 @@ func TestPlainModule(t *testing.T) {
 			}
 		})
 	}
+	// A frame of one byte, whose window of 256 MiB would be taken in memory (RFC 8878, 3.1.1.1.2).
+	wide := filepath.Join(t.TempDir(), "x.ko.zst")
+	if err := os.WriteFile(wide, []byte("\x28\xb5\x2f\xfd\x00\x90\x09\x00\x00x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := plainModule(t.Context(), wide, wide+".plain"); !errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		t.Errorf("a window of 256 MiB: %v", err)
+	}
 	odd := filepath.Join(t.TempDir(), "x.ko.lzma")
 	if err := os.WriteFile(odd, content, 0o600); err != nil {
 		t.Fatal(err)

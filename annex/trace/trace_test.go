@@ -2,14 +2,18 @@ package trace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"tare/annex"
 )
@@ -206,6 +210,20 @@ func TestScansOfManyRunsAreSeveralEvents(t *testing.T) {
 	got := Scans(0, s)
 	if len(got) != 2 || !got[0].More || got[1].More || got[1].Stretches[0].First != 10+Most || len(got[1].Stretches[0].Runs) != 100 {
 		t.Errorf("%d events, the second from %d", len(got), got[len(got)-1].Stretches[0].First)
+	}
+}
+
+// A block that asks for a window beyond what a reader takes for a block is corrupt.
+func TestWideWindow(t *testing.T) {
+	packed := []byte("\x28\xb5\x2f\xfd\x00\x90\x09\x00\x00x") // 256 MiB for one byte (RFC 8878, 3.1.1.1.2)
+	var head [headLen]byte
+	binary.LittleEndian.PutUint32(head[0:], uint32(len(packed)))
+	binary.LittleEndian.PutUint32(head[4:], 1)
+	binary.LittleEndian.PutUint32(head[8:], crc32.Checksum(packed, table))
+	corrupt := new(Corrupt)
+	_, err := NewReader(bytes.NewReader(slices.Concat(magic[:], head[:], packed)))
+	if !errors.As(err, &corrupt) || !errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		t.Errorf("%v, want a *Corrupt about its window", err)
 	}
 }
 
