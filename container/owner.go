@@ -174,12 +174,17 @@ func parseSubordinates(b []byte, names []string) (all ids) {
 
 // uidsOf are a process' real, effective, saved and file system user ids: the owner of
 // its directory in /proc is root where it may not be dumped. None where it is gone.
-func uidsOf(proc procfs.FS, pid int) (all []uint64) {
+func uidsOf(proc procfs.FS, pid int) []uint64 {
 	b, err := os.ReadFile(proc.Process(pid).Path("status"))
 	if err != nil {
 		return nil
 	}
-	for line := range bytes.Lines(b) {
+	return parseUIDs(b)
+}
+
+// parseUIDs reads the ids of a /proc/PID/status; of none it is empty.
+func parseUIDs(status []byte) (all []uint64) {
+	for line := range bytes.Lines(status) {
 		words, ok := bytes.CutPrefix(line, []byte("Uid:"))
 		if !ok {
 			continue

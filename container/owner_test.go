@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -336,4 +337,17 @@ func TestUnprivileged(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %t", path, c, err, want)
 		}
 	}
+}
+
+// FuzzParseUIDs: only a line of ids alone has any, and a command cannot pass for it.
+func FuzzParseUIDs(f *testing.F) {
+	f.Add([]byte("Name:\tsh\nUid:\t1000\t1000\t1000\t1000\nGid:\t1\n"))
+	f.Add([]byte("Name:\tUid:\nUid: -1 x\n"))
+	f.Fuzz(func(t *testing.T, status []byte) {
+		for _, id := range parseUIDs(status) {
+			if id > math.MaxUint32 {
+				t.Errorf("%q has user %d", status, id)
+			}
+		}
+	})
 }

@@ -320,3 +320,14 @@ func TestCleanRefusesAnothersLedgers(t *testing.T) {
 		t.Errorf("one that others can write: %v", err)
 	}
 }
+
+// FuzzInOurCgroup: a group is tare's by the first part of its path alone.
+func FuzzInOurCgroup(f *testing.F) {
+	f.Add("4:memory:/tare/x-1\n0::/\n")
+	f.Add("0::/user/tare\n:::\n1:a")
+	f.Fuzz(func(t *testing.T, text string) {
+		if inOurCgroup(text) && !strings.Contains(text, ":/tare") && !strings.Contains(text, ":tare") {
+			t.Errorf("%q is said to be tare's", text)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -184,4 +185,26 @@ func TestRealWordPress(t *testing.T) {
 	if _, stderr := tr.Output(); strings.Contains(string(stderr), "[ERROR]") || strings.Contains(string(stderr), "[php:error]") {
 		t.Errorf("it complains: %s", stderr)
 	}
+}
+
+// FuzzServersAnswers: whatever a server answers, a check ends, by an error where it is not what was asked for.
+func FuzzServersAnswers(f *testing.F) {
+	f.Add([]byte(`{"result":[{"Field0":"x"}]}`))
+	f.Add([]byte(`{"result":[{"Count":1}]}`))
+	f.Add([]byte("<title>" + wordpressTitle + "</title>Hello world!</html>"))
+	f.Add([]byte("Success!"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		taken := 0
+		for _, check := range []func([]byte) error{
+			checkFrontPage, checkInstalled, checkCounted,
+			func(b []byte) error { return checkSelected(b, 7) },
+		} {
+			if check(body) == nil {
+				taken++
+			}
+		}
+		if taken > 1 && !bytes.Contains(body, []byte("</html>")) {
+			t.Errorf("%q answers several questions", body)
+		}
+	})
 }

@@ -111,3 +111,14 @@ func TestExclude(t *testing.T) {
 		t.Errorf("in no group: %v", got)
 	}
 }
+
+// FuzzParseUnit: what systemd prints of a unit has one value a line.
+func FuzzParseUnit(f *testing.F) {
+	f.Add("ControlGroup=/system.slice/web.service\nMemoryLow=1048576\n")
+	f.Add("MemoryLow\n=\nControlGroup==\r\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if u := parseUnit(text); strings.ContainsAny(u.Group+u.MemoryLow, "\n") {
+			t.Errorf("%q is read as %+v", text, u)
+		}
+	})
+}

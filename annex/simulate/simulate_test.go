@@ -362,3 +362,14 @@ func TestTheBooksBalance(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParseMedium: a medium that is read has passed its check.
+func FuzzParseMedium(f *testing.F) {
+	f.Add(`{"name":"nvme","demand_us":90,"minor_us":1,"contiguous_us":1,"short_us":4,"scattered_us":12,"write_us":3}`)
+	f.Add(`{"demand_us":1e400}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if m, err := ParseMedium(strings.NewReader(text)); err == nil && m.Check() != nil {
+			t.Errorf("%q is read as %+v", text, m)
+		}
+	})
+}

@@ -162,3 +162,15 @@ func TestWhatIsWronglyWrittenIsToldWithItsLine(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParse: a mix that is read has passed its check, and what is wrong with another is said.
+func FuzzParse(f *testing.F) {
+	f.Add(`{"duration":"1s","groups":[{"name":"a","kind":"periodic","class":"elastic","count":1,"pages":1,"every":"1s"}]}`)
+	f.Add("{\"duration\":\n1}")
+	f.Fuzz(func(t *testing.T, text string) {
+		m, err := Parse(strings.NewReader(text))
+		if err == nil && m.Check() != nil || err != nil && err.Error() == "" {
+			t.Errorf("%q is read as %+v, %v", text, m, err)
+		}
+	})
+}

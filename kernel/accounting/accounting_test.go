@@ -94,3 +94,25 @@ func TestBetween(t *testing.T) {
 		t.Errorf("loudest %q, self %v", iv.Loudest, iv.Self)
 	}
 }
+
+func FuzzReadHost(f *testing.F) {
+	f.Add("cpu  10 1 5 100 2 3 4 6 0 0\ncpu0 10 1 5 100 2 3 4 6 0 0\nintr 5\n")
+	f.Add("cpu\n")
+	f.Add("cpu 1 2 3 4 5 6 7")
+	f.Fuzz(func(t *testing.T, text string) {
+		var s Snapshot
+		if err := s.readHost(strings.NewReader(text)); err == nil && !strings.Contains(text, "cpu") {
+			t.Errorf("%q is read as %+v", text, s)
+		}
+	})
+}
+
+func FuzzReadStall(f *testing.F) {
+	f.Add("some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n")
+	f.Add("some total=")
+	f.Fuzz(func(t *testing.T, text string) {
+		if stall := readStall(strings.NewReader(text)); stall >= 0 && !strings.Contains(text, "total=") {
+			t.Errorf("%q is read as %v", text, stall)
+		}
+	})
+}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -202,4 +204,44 @@ func TestSpecCrossesAsItIs(t *testing.T) {
 	if after.Image.Root != "" || after.Image.Archive != "" || after.Image.Digest != "sha256:x" {
 		t.Errorf("of the image crossed %+v", after.Image)
 	}
+}
+
+// Whatever an agent answers, the client has an error that says something.
+func FuzzErrors(f *testing.F) {
+	for _, err := range []error{errors.New("plain"), &platform.Missing{What: "a", Mend: "b"}, &platform.Unsupported{Platform: "inert", Key: "cpus", Reason: "c"}} {
+		text, merr := json.Marshal(encodeError(err))
+		if merr != nil {
+			f.Fatal(merr)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var w wireError
+		if json.Unmarshal(text, &w) != nil || w.Text == "" {
+			return
+		}
+		if err := w.decode(); err == nil {
+			t.Errorf("%q is no error", text)
+		} else {
+			_ = err.Error()
+		}
+	})
+}
+
+func FuzzParseIdentity(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "identity")
+	if err := makeIdentity(path); err != nil {
+		f.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if identity, err := parseIdentity(text); err == nil && identity.Fingerprint() == "" {
+			t.Errorf("%q is an identity without a fingerprint", text)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -64,4 +65,24 @@ func TestRootlessEnginesAndSwarmsSaveNoQuota(t *testing.T) {
 			t.Errorf("%s: %v", p.Name(), p.Supports(s))
 		}
 	}
+}
+
+// FuzzDescription: whatever an engine says of a container, the setting of its copy is one that can be
+// written and read.
+func FuzzDescription(f *testing.F) {
+	f.Add([]byte(`{"Config":{"ExposedPorts":{"80/tcp":{}},"Tty":true},"HostConfig":{"CpuShares":1,"CpusetCpus":"0-1","NetworkMode":"host","SecurityOpt":["seccomp=x"]}}`))
+	f.Add([]byte(`{"Config":{},"HostConfig":{"PortBindings":{"x/udp":null},"Init":null,"PidsLimit":null}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var c container.InspectResponse
+		if json.Unmarshal(text, &c) != nil || c.Config == nil || c.HostConfig == nil {
+			return
+		}
+		_ = settingOf(c.HostConfig).String()
+		_ = lacksOf(c.Config, c.HostConfig)
+		for _, port := range portsOf(c.Config.ExposedPorts, c.HostConfig.PortBindings) {
+			if port < 0 || port > 65535 {
+				t.Errorf("%q has port %d", text, port)
+			}
+		}
+	})
 }
