@@ -18,8 +18,8 @@ import (
 // user's home. A link there would lead root to write elsewhere. So root follows no link of another user
 // on the way to an output, but of the one who ran sudo.
 
-// Replace writes a file of mode 0644 in the place of whatever path names, whole or not at all. A link at the end of path is
-// replaced itself. The error is an [*Exposed] where another user's link is on the way.
+// Replace writes a file of mode 0644 in the place of whatever path names, whole or not at all. A link at
+// the end of path is replaced itself. The error is an [*Exposed] where another user's link is on the way.
 func Replace(path string, write func(io.Writer) error) (err error) {
 	in, err := hold(path)
 	if err != nil {

@@ -117,6 +117,11 @@ func TestOutputsPassLinksOfOthersBy(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	reader, err := os.OpenFile(pipe, os.O_RDWR, 0) // else opening it to write would wait for one
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
 	for name, target := range map[string]string{"file": precious, "dir": roots, "pipe": pipe} {
 		if err := errors.Join(os.Symlink(target, at(name)), os.Lchown(at(name), person, person)); err != nil {
 			t.Fatal(err)

@@ -125,9 +125,9 @@ func (p Process) Args() ([]string, error) {
 }
 
 // Runs reports whether the process runs one of the programs for a user. The name of its file decides, as far
-// as commands go (15 bytes): a process chooses its command (comm) itself. So does the user, by its id on this
-// host. Root's must be in the caller's process namespace, as root in a container has files of any name. Of a process that
-// has ended and was not waited for the command decides, since it has no file any more.
+// as commands go (15 bytes): a process chooses its command (comm) itself. The user is the effective one, by
+// its id on this host. Root's process must be in the caller's process namespace: root in a container has
+// files of any name. A process that has ended, and was not waited for, has no file: its command decides.
 func (p Process) Runs(uid int, programs []string) bool {
 	status, err := p.Status()
 	if err != nil || status.UID != uid {
