@@ -77,6 +77,7 @@ var climbs = map[edge]string{
 	{"kernel/netns", "kernel/process"}:                     "work in a namespace takes a thread that process gives and ends",
 	{"kernel/process", "kernel/procfs"}:                    "a process is told from a later one with its id by the start time that procfs reads",
 	{"kernel/swap", "kernel/procfs"}:                       "mounts are found in mountinfo, which is parsed once, in procfs",
+	{"kernel/accounting", "kernel/small"}:                  "the kernel's short files are read in one way",
 	{"kernel/cgroup", "kernel/small"}:                      "the kernel's short files are read in one way",
 	{"kernel/pressure", "kernel/small"}:                    "the kernel's short files are read in one way",
 	{"kernel/process", "kernel/small"}:                     "the kernel's short files are read in one way",

@@ -148,12 +148,18 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 	}
 	var all []Container
 	known := map[string]bool{} // ids, and groups' paths
-	firsts, pids := map[int]bool{}, map[int]bool{}
+	firsts, pids, listed := map[int]bool{}, map[int]bool{}, map[string][]int{}
+	for _, g := range groups {
+		listed[g.dir] = g.processes
+	}
 	add := func(c Container) {
 		all = append(all, c)
 		firsts[c.PID], pids[c.PID] = true, true
-		// Where they cannot be listed, the next caller that lists them reports it.
-		its, _ := c.processes(f.proc)
+		its, ok := listed[c.Cgroup]
+		if !ok {
+			// Where they cannot be listed, the next caller that lists them reports it.
+			its, _ = c.processes(f.proc)
+		}
 		for _, pid := range its {
 			pids[pid] = true
 		}
@@ -195,8 +201,9 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 		add(f.describe(layout, g))
 	}
 	for i, c := range all {
+		within := c.Cgroup + "/"
 		for _, o := range all {
-			if c.Cgroup != "" && strings.HasPrefix(o.Cgroup, c.Cgroup+"/") {
+			if c.Cgroup != "" && strings.HasPrefix(o.Cgroup, within) {
 				all[i].inner = append(all[i].inner, o.Cgroup)
 			}
 		}

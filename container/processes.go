@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"tare/kernel/procfs"
+	"tare/kernel/small"
 )
 
 // OfProcess is the process with that id, with all that descends from it, as a
@@ -96,15 +97,29 @@ func below(dir string, but ...string) ([]int, error) {
 			return fs.SkipDir
 		}
 		in, err := members(name)
-		pids = append(pids, in...)
+		if pids = append(pids, in...); err == nil && isLowest(d) {
+			return fs.SkipDir
+		}
 		return err
 	})
 	return pids, err
 }
 
+// isLowest reports of a group that there is none below it, without listing its files, of which there are
+// dozens: a directory's links are two and one for each directory in it. A file system that does not count
+// them so says one.
+func isLowest(d fs.DirEntry) bool {
+	info, err := d.Info()
+	if err != nil {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink == 2
+}
+
 // members lists the processes in one control group.
 func members(dir string) ([]int, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	b, err := small.Read(filepath.Join(dir, "cgroup.procs"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENODEV):
 		return nil, nil

@@ -205,7 +205,18 @@ func (g Group) Use() (Use, error) {
 	return u, nil
 }
 
-func (p Place) addUse(u *Use) error {
+// CPUUse reads of these counters those of CPU time alone, which are few files.
+func (g Group) CPUUse() (Use, error) {
+	var u Use
+	for _, p := range g.Places {
+		if err := p.addCPUUse(&u); err != nil {
+			return u, err
+		}
+	}
+	return u, nil
+}
+
+func (p Place) addCPUUse(u *Use) error {
 	dir := p.Dir()
 	if p.Version == 2 || p.Has("cpu") {
 		stat, err := readKeyed(dir, "cpu.stat")
@@ -236,9 +247,14 @@ func (p Place) addUse(u *Use) error {
 		}
 		u.System = max(u.System, time.Duration(stat["system"])*tick)
 	}
-	if !p.Has("memory") {
-		return nil
+	return nil
+}
+
+func (p Place) addUse(u *Use) error {
+	if err := p.addCPUUse(u); err != nil || !p.Has("memory") {
+		return err
 	}
+	dir := p.Dir()
 	peak, events := "memory.peak", "memory.events"
 	if p.Version == 1 {
 		peak, events = "memory.max_usage_in_bytes", "memory.oom_control"
