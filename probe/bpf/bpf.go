@@ -55,7 +55,7 @@ func (n Needs) Check() (*btf.Spec, error) {
 	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil && namespace != hostPIDs {
 		return nil, n.Missing("this is a pid namespace, and the kernel names processes by the host's ids", "run in the host's (docker run --pid host)")
 	}
-	kernel, err := btf.LoadKernelSpec()
+	kernel, err := kernelTypes().Kernel()
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", kernelBTF, err)
 	}
@@ -70,7 +70,7 @@ func (n Needs) Check() (*btf.Spec, error) {
 // Load gives the kernel the programs of a specification.
 func (n Needs) Load(spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
 	unlockMemory()
-	collection, err := ebpf.NewCollection(spec)
+	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: kernelTypes()})
 	if err != nil {
 		return nil, n.Refusal("load", err)
 	}
@@ -80,7 +80,7 @@ func (n Needs) Load(spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
 // LoadInto does so, and gives them to the fields of a struct of generated code.
 func (n Needs) LoadInto(objects any, spec *ebpf.CollectionSpec) error {
 	unlockMemory()
-	if err := spec.LoadAndAssign(objects, nil); err != nil {
+	if err := spec.LoadAndAssign(objects, &ebpf.CollectionOptions{Cache: kernelTypes()}); err != nil {
 		return n.Refusal("load", err)
 	}
 	return nil

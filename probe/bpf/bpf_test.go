@@ -61,6 +61,30 @@ func TestCheckNamesATypeThatTheKernelHasNot(t *testing.T) {
 	}
 }
 
+// Who shares the kernel's types reads them once, however often others share them beside, and keeps none after.
+func TestShare(t *testing.T) {
+	read := func() *btf.Spec {
+		t.Helper()
+		types, err := needs.Check()
+		if err != nil {
+			t.Skip(err)
+		}
+		return types
+	}
+	first, second := Share(), Share()
+	types := read()
+	if first(); read() != types {
+		t.Error("the types are read again while somebody shares them")
+	}
+	first() // again, which is nothing
+	if read() != types {
+		t.Error("what is released twice is taken from another")
+	}
+	if second(); shared.cache != nil || read() == types {
+		t.Error("types are kept though nobody shares them")
+	}
+}
+
 // Each mounted hierarchy has one place, under whatever directory it is met.
 func TestHierarchies(t *testing.T) {
 	kernel, err := needs.Check()

@@ -30,8 +30,8 @@ const (
 	// stackRoom is for how many stacks there is room, and for how many ways of leaving
 	// a CPU: 8 MiB.
 	stackRoom = 1 << 14
-	// placesAtOnce is how many threads are read at once.
-	placesAtOnce = 1 << 12
+	// entriesAtOnce is how many entries of a map are read at once.
+	entriesAtOnce = 1 << 12
 )
 
 // Recording adds up until it is stopped. It may be read as often as wanted.
@@ -55,6 +55,7 @@ type Recording struct {
 // above it. The error is a [*tare/probe.Missing] where this host lacks what it
 // needs.
 func Start(targets []Target, o Options) (_ *Recording, err error) {
+	defer bpf.Share()()
 	kernel, err := needs.Check()
 	if err != nil {
 		return nil, err
@@ -381,48 +382,44 @@ func (r *Recording) readThreads(reading *Reading) error {
 
 // threads gives all that have a place, or are in the table.
 func (r *Recording) threads(each func(*kernelThread)) error {
-	places := r.collection.Maps[objectMapPlaces]
-	keys, values := make([]uint32, placesAtOnce), make([]kernelThread, placesAtOnce)
+	err := entries(r.collection.Maps[objectMapPlaces], func(_ uint32, t *kernelThread) {
+		if t.TID != 0 {
+			each(t)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return entries(r.collection.Maps[objectMapThreads], func(_ int32, t *kernelThread) { each(t) })
+}
+
+// entries gives all that a map holds, some thousand with each system call. One that comes or goes meanwhile
+// may be missing.
+func entries[K, V any](of *ebpf.Map, each func(K, *V)) error {
+	keys, values := make([]K, entriesAtOnce), make([]V, entriesAtOnce)
 	var cursor ebpf.MapBatchCursor
 	for {
-		n, err := places.BatchLookup(&cursor, keys, values, nil)
-		for i := range values[:n] {
-			if values[i].TID != 0 {
-				each(&values[i])
-			}
+		n, err := of.BatchLookup(&cursor, keys, values, nil)
+		for i := range n {
+			each(keys[i], &values[i])
 		}
 		if errors.Is(err, ebpf.ErrKeyNotExist) {
-			break
+			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
-	var tid int32
-	var t kernelThread
-	all := r.collection.Maps[objectMapThreads].Iterate()
-	for all.Next(&tid, &t) {
-		each(&t)
-	}
-	// A table that changes under the reader may be read in part twice; that is an
-	// error only where it would not end.
-	if err := all.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
-		return err
-	}
-	return nil
 }
 
 func (r *Recording) readBehinds(reading *Reading) error {
-	var pair kernelPair
-	var b kernelBehind
-	all := r.collection.Maps[objectMapBehinds].Iterate()
-	for all.Next(&pair, &b) {
+	err := entries(r.collection.Maps[objectMapBehinds], func(pair kernelPair, b *kernelBehind) {
 		if int(pair.Waiter) < len(reading.Groups) && int(pair.Holder) < len(reading.Groups) {
 			g := &reading.Groups[pair.Waiter]
 			g.Behind = append(g.Behind, Behind{int(pair.Holder), time.Duration(b.Nanoseconds), b.Waits})
 		}
-	}
-	if err := all.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+	})
+	if err != nil {
 		return err
 	}
 	for i := range reading.Groups {

@@ -122,21 +122,19 @@ func (r *Recording) readAbsences(reading *Reading, kept map[int32][]uint64) erro
 }
 
 func (r *Recording) readSamples(reading *Reading, kept map[int32][]uint64) error {
-	var found kernelFound
-	var count uint64
-	all := r.collection.Maps[objectMapSamples].Iterate()
-	for all.Next(&found, &count) {
-		if found.Target < 0 || int(found.Target) >= len(reading.Groups) {
-			continue
+	var failed error
+	err := entries(r.collection.Maps[objectMapSamples], func(found kernelFound, count *uint64) {
+		if found.Target < 0 || int(found.Target) >= len(reading.Groups) || failed != nil {
+			return
 		}
 		kernel, err := r.stack(found.KernelStack, kept)
-		if err != nil {
-			return err
+		if failed = err; err != nil {
+			return
 		}
 		g := &reading.Groups[found.Target]
-		g.Samples = append(g.Samples, Sample{kernel, count})
-	}
-	if err := all.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+		g.Samples = append(g.Samples, Sample{kernel, *count})
+	})
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
 	for i := range reading.Groups {

@@ -10,6 +10,7 @@ package calls
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+
 	"tare/kernel/callnumber"
 	"tare/kernel/clock"
 	"tare/probe/bpf"
@@ -64,6 +67,8 @@ var needs = bpf.Needs{Probe: "counting of system calls", Linux: "5.5"}
 // Counter counts while its windows are open.
 type Counter struct {
 	collection *ebpf.Collection
+	names      *ebpf.Memory // the program's, mapped: a system call for each name would cost more than all else
+	kept       []byte       // a copy of them
 	seen       []Seen
 }
 
@@ -83,6 +88,7 @@ func Open(targets int) (*Counter, error) {
 	}
 	spec.Maps[objectMapCountsOf].MaxEntries = uint32(targets)
 	spec.Maps[objectMapNamesOf].MaxEntries = uint32(targets * namesEach)
+	spec.Maps[objectMapNamesOf].Flags |= uint32(features.BPF_F_MMAPABLE)
 	err = errors.Join(
 		spec.Variables[objectVarDoes].Set(does),
 		spec.Variables[objectVarNames].Set(uint32(namesEach)),
@@ -91,9 +97,15 @@ func Open(targets int) (*Counter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Counter{seen: make([]Seen, targets)}
-	c.collection, err = needs.Load(spec)
-	return c, err
+	c := &Counter{seen: make([]Seen, targets), kept: make([]byte, targets*namesEach*nameSize)}
+	if c.collection, err = needs.Load(spec); err != nil {
+		return nil, err
+	}
+	if c.names, err = c.collection.Maps[objectMapNamesOf].Memory(); err != nil {
+		c.collection.Close()
+		return nil, fmt.Errorf("map the names looked up: %w", err)
+	}
+	return c, nil
 }
 
 // Close unloads the program.
@@ -147,15 +159,14 @@ func (c *Counter) follow(processes [][]int) error {
 	if err != nil {
 		return err
 	}
+	clear(c.kept)
+	if _, err := c.names.WriteAt(c.kept, 0); err != nil {
+		return fmt.Errorf("forget the names looked up: %w", err)
+	}
 	none := make([]Counts, cpus)
 	for target, pids := range processes {
 		if err := c.collection.Maps[objectMapCountsOf].Put(uint32(target), none); err != nil {
 			return err
-		}
-		for n := range namesEach {
-			if err := c.collection.Maps[objectMapNamesOf].Put(uint32(target*namesEach+n), lookedUp{}); err != nil {
-				return err
-			}
 		}
 		for _, pid := range pids {
 			err := followed.Put(int32(pid), uint32(target))
@@ -170,13 +181,21 @@ func (c *Counter) follow(processes [][]int) error {
 	return nil
 }
 
-// lookedUp is a name as calls.c keeps it.
-type lookedUp struct {
-	PID, Directory int32
-	Name           [nameRoom]byte
+// nameSize is what a name takes as calls.c keeps it: the process, the directory and the text.
+const nameSize = 4 + 4 + nameRoom
+
+// name gives the n-th name that was kept; false where there is none.
+func (c *Counter) name(n int) (Name, bool) {
+	at := c.kept[n*nameSize:][:nameSize]
+	text, _, _ := bytes.Cut(at[8:], []byte{0})
+	pid, directory := int32(binary.NativeEndian.Uint32(at)), int32(binary.NativeEndian.Uint32(at[4:]))
+	return Name{int(pid), int(directory), string(text)}, pid != 0 && len(text) > 0
 }
 
 func (c *Counter) read(span time.Duration) error {
+	if _, err := c.names.ReadAt(c.kept, 0); err != nil {
+		return fmt.Errorf("read the names looked up: %w", err)
+	}
 	for i := range c.seen {
 		s := &c.seen[i]
 		var each []Counts
@@ -188,12 +207,8 @@ func (c *Counter) read(span time.Duration) error {
 		}
 		s.Span += span
 		for n := range namesEach {
-			var l lookedUp
-			if err := c.collection.Maps[objectMapNamesOf].Lookup(uint32(i*namesEach+n), &l); err != nil {
-				return fmt.Errorf("read the names looked up: %w", err)
-			}
-			if text, _, _ := bytes.Cut(l.Name[:], []byte{0}); l.PID != 0 && len(text) > 0 {
-				s.Names = append(s.Names, Name{int(l.PID), int(l.Directory), string(text)})
+			if name, ok := c.name(i*namesEach + n); ok {
+				s.Names = append(s.Names, name)
 			}
 		}
 	}

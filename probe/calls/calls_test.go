@@ -19,7 +19,7 @@ func TestLayoutsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, size := range map[string]uintptr{
-		objectMapCountsOf: unsafe.Sizeof(Counts{}), objectMapNamesOf: unsafe.Sizeof(lookedUp{}),
+		objectMapCountsOf: unsafe.Sizeof(Counts{}), objectMapNamesOf: nameSize,
 	} {
 		if got := spec.Maps[name].ValueSize; uintptr(got) != size {
 			t.Errorf("%s has %d bytes in the program and %d here", name, got, size)
