@@ -192,7 +192,7 @@ func TestWrongCopiesAreRefused(t *testing.T) {
 		says string
 	}{
 		{[]string{"weigh", "--from-container", "no-such-one"}, exitUsage, `no running container "no-such-one"`},
-		{[]string{"weigh", "--from-container", "pid:1"}, exitFailure, "cannot be copied: it is process's, and only containers of Docker can be"},
+		{[]string{"weigh", "--from-container", "pid:1"}, exitFailure, "cannot be copied: it is a process, and tare copies containers of Docker alone; weigh its program: tare weigh --rootfs DIR"},
 		{[]string{"weigh", "redis", "--from-container", "x"}, exitUsage, "--from-container and the workload redis: want one of them"},
 		{[]string{"weigh", "--from-container", "x", "--cpus", "1"}, exitUsage, "--cpus is not for --from-container"},
 		{[]string{"weigh", "--from-container", "x", "--vary", "image=a,b"}, exitUsage, "--vary image is not for --from-container"},

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"tare/container"
 	"tare/kernel/host"
 	"tare/lab"
 	"tare/record"
 	"tare/study/diagnose"
+	"tare/study/weigh"
 )
 
 // verifyFlags are those of diagnose --verify.
@@ -75,8 +75,8 @@ func (a *app) verify(cmd *cobra.Command, f *diagnoseFlags, args []string) error 
 	if err != nil {
 		return err
 	}
-	if found[0].Engine != container.Docker {
-		return fmt.Errorf("%s cannot be copied: it is %s's, and only containers of Docker can be", found[0].Name, found[0].Engine)
+	if err := weigh.Uncopyable(found[0]); err != nil {
+		return err
 	}
 	result, err := diagnose.Run(ctx, found, true, f.span)
 	if err != nil {

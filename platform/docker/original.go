@@ -30,7 +30,7 @@ func (p *Platform) Original(ctx context.Context, id string) (platform.Original, 
 	}
 	switch {
 	case gone(err):
-		return refuse("the engine no longer has it")
+		return refuse("the engine at %s does not have it: it has ended, or DOCKER_HOST names another engine", p.client.DaemonHost())
 	case err != nil:
 		return platform.Original{}, err
 	case from.Config == nil || from.HostConfig == nil || from.State == nil:

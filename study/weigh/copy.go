@@ -18,6 +18,7 @@ import (
 	"tare/load"
 	"tare/platform"
 	"tare/study/kit"
+	"tare/terminal"
 	"tare/workload"
 )
 
@@ -46,13 +47,31 @@ type Copy struct {
 // MostCopied bounds the files of a container's mounts that are copied.
 const MostCopied = 1 << 30
 
+// Uncopyable says of what cannot be copied, because Docker does not run it, what to weigh instead; nil of what
+// Docker runs.
+func Uncopyable(c container.Container) error {
+	reason, instead := string(c.Engine)+" runs it", "weigh its program: tare weigh --rootfs DIR -- COMMAND"
+	switch c.Engine {
+	case container.Docker:
+		return nil
+	case container.Process:
+		reason = "it is a process"
+	case container.Cgroup:
+		reason = "it is a control group of no engine that answers"
+	}
+	if c.Image != "" {
+		instead = "weigh its image: tare weigh --image " + terminal.Shell(c.Image)
+	}
+	return &platform.Uncopied{Name: c.Name, Reason: reason + ", and tare copies containers of Docker alone; " + instead}
+}
+
 // CopyOf describes a copy. The error is a *[platform.Uncopied], or the user's to mend.
 func CopyOf(ctx context.Context, c container.Container, l CopyLoad, host kit.Host) (Copy, error) {
 	refuse := func(format string, args ...any) (Copy, error) {
 		return Copy{}, &platform.Uncopied{Name: c.Name, Reason: fmt.Sprintf(format, args...)}
 	}
-	if c.Engine != container.Docker {
-		return refuse("it is %s's, and only containers of Docker can be", c.Engine)
+	if err := Uncopyable(c); err != nil {
+		return Copy{}, err
 	}
 	p, err := host.Platform("docker")
 	if err != nil {

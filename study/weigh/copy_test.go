@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"tare/container"
 	"tare/platform"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -59,6 +61,36 @@ func TestMountsOfACopy(t *testing.T) {
 		if err != nil || strings.Join(made.Notes, "; ") != c.note || shown != c.shown ||
 			strings.Join(program.Data, " ") != c.data || string(made.Base.Storage) != c.storage || (source.Given != nil) != (c.data != "") {
 			t.Errorf("%s: %v, %q, %+v, %+v", c.of.Target, err, made.Notes, program, made.Base)
+		}
+	}
+}
+
+// Of what another engine runs, one line says what to weigh instead.
+func TestOthersThanDockersAreNotCopied(t *testing.T) {
+	for _, c := range []struct {
+		of   container.Container
+		want string
+	}{
+		{container.Container{Engine: container.Docker, Name: "web"}, ""},
+		{container.Container{Engine: container.Podman, Name: "web", Image: "docker.io/library/nginx:1"},
+			"web cannot be copied: podman runs it, and tare copies containers of Docker alone; " +
+				"weigh its image: tare weigh --image docker.io/library/nginx:1"},
+		{container.Container{Engine: container.Containerd, Name: "web", Image: "a;id"},
+			"web cannot be copied: containerd runs it, and tare copies containers of Docker alone; " +
+				"weigh its image: tare weigh --image 'a;id'"},
+		{container.Container{Engine: container.Cgroup, Name: "web.service"},
+			"web.service cannot be copied: it is a control group of no engine that answers, and tare copies " +
+				"containers of Docker alone; weigh its program: tare weigh --rootfs DIR -- COMMAND"},
+	} {
+		err := Uncopyable(c.of)
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%s: %v, want %q", c.of.Engine, err, c.want)
+		}
+		if c.want == "" {
+			continue
+		}
+		if _, err := CopyOf(t.Context(), c.of, CopyLoad{}, kit.Host{}); err == nil || err.Error() != c.want {
+			t.Errorf("%s: the copy fails with %v, want %q", c.of.Engine, err, c.want)
 		}
 	}
 }
