@@ -100,6 +100,8 @@ type Cost struct {
 type Remedy struct {
 	Says    string `json:"says"`
 	Command string `json:"command,omitempty"`
+	// Saves is the time in each second that it would save; 0 where that is the whole cost, or unknown.
+	Saves float64 `json:"saves_seconds_per_second,omitempty"`
 	// Change is the same in the keys of a [platform.Setting], for a copy of the container; an
 	// empty value takes a limit away. It is empty where no copy could be given that.
 	Change map[string]string `json:"change,omitempty"`

@@ -50,8 +50,9 @@ func checks(_ *Host, f *Facts) []Finding {
 	rarer := max(usualCheck, 2*every)
 	one.Set = []Remedy{
 		{
-			Says:    fmt.Sprintf("a check every %s: saves %.2g s/s", short(rarer), cost.Rate*(1-every.Seconds()/rarer.Seconds())),
+			Says:    "a check every " + short(rarer),
 			Command: "--health-interval " + rarer.String(),
+			Saves:   cost.Rate * (1 - every.Seconds()/rarer.Seconds()),
 		},
 		{Says: "a check from outside (HTTP or TCP), which starts no process"},
 	}
@@ -115,6 +116,16 @@ var (
 	shimPrograms   = []string{"containerd-shim", "conmon"}
 	proxyPrograms  = []string{"docker-proxy"}
 )
+
+// engineProcesses are the processes whose commands are those of engines.
+func engineProcesses(all accounting.Snapshot) (pids []int) {
+	for pid, p := range all.Processes {
+		if slices.Contains(slices.Concat(daemonPrograms, shimPrograms, proxyPrograms), p.Command) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
 
 // engineWork gives each container what its engine's processes used between two moments. A command (comm) only
 // says where to look: any program may choose one of these.

@@ -59,12 +59,14 @@ func layers(_ *Host, f *Facts) []Finding {
 	}
 	if saved := costInKernel(f, deep).Rate; saved >= deepPart*cost.Rate {
 		one.Set = append(one.Set, Remedy{
-			Says:    fmt.Sprintf("an image of one layer: saves %.2g s/s", saved),
+			Says:    "an image of one layer",
 			Command: flattenCommand(f.Container),
+			Saves:   saved,
 		})
 	}
-	one.Set = append(one.Set, volumeFor(f.Container, k.Names.Most,
-		fmt.Sprintf("keep files open, or put them in a volume: saves %.2g s/s", cost.Rate)))
+	volume := volumeFor(f.Container, k.Names.Most, "keep files open, or put them in a volume")
+	volume.Saves = cost.Rate
+	one.Set = append(one.Set, volume)
 	return []Finding{one}
 }
 

@@ -135,7 +135,7 @@ func (v View) Rows(width, height int) []terminal.Row {
 			terminal.Line(t.Container), terminal.Line(t.name()), cost, level, t.sparkline(), since(t.Since),
 		})
 	}
-	return append(rows, v.settings()...)
+	return append(rows, v.settings(width)...)
 }
 
 var styles = map[Level]terminal.Sequence{High: terminal.Red, Medium: terminal.Red, Harmless: terminal.Faint}
@@ -163,16 +163,21 @@ func (v View) notes() (all []string) {
 	return append(all, v.Last.Notes...)
 }
 
-// settings are the first thing to set of each finding.
-func (v View) settings() []terminal.Row {
-	rows := []terminal.Row{nil, {{Style: terminal.Bold, Words: "WHAT TO SET"}}}
+// settings are the first thing to set of each finding, each once.
+func (v View) settings(width int) []terminal.Row {
+	var found []Finding
 	for _, t := range v.Trends {
-		if len(t.Set) > 0 && !t.IsGone {
-			rows = append(rows, terminal.Row{{Words: terminal.Line(t.Container + ": " + t.Set[0].Says)}})
+		if f := t.Finding; len(f.Set) > 0 && !t.IsGone {
+			f.Set = f.Set[:1]
+			found = append(found, f)
 		}
 	}
-	if len(rows) == 2 {
+	if len(found) == 0 {
 		return nil
+	}
+	rows := []terminal.Row{nil, {{Style: terminal.Bold, Words: "WHAT TO SET"}}}
+	for _, p := range proposals(found...) {
+		rows = append(rows, terminal.Row{{Words: terminal.CutMiddle(terminal.Line(p.of()+": "+p.text()), width)}})
 	}
 	return rows
 }

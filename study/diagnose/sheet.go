@@ -143,16 +143,14 @@ func (r *Result) table() report.Table {
 	return t
 }
 
-// settingsOf are what to set, the best first.
+// settingsOf are what to set, the best first, each once.
 func settingsOf(found ...Finding) report.Table {
 	t := report.Table{
 		Title:   "What to set",
 		Columns: []report.Column{{Head: "container"}, {Head: "setting"}},
 	}
-	for _, f := range found {
-		for _, to := range f.Set {
-			t.Rows = append(t.Rows, []report.Cell{{Text: f.Container}, {Text: to.Says, Detail: to.Command}})
-		}
+	for _, p := range proposals(found...) {
+		t.Rows = append(t.Rows, []report.Cell{{Text: p.of()}, {Text: p.text(), Detail: p.command}})
 	}
 	return t
 }
