@@ -65,8 +65,25 @@ func TestThrottledWork(t *testing.T) {
 	near(t, "cost", found.Cost.Rate, 0.174)
 	near(t, "each", found.Cost.Each.Seconds(), 0.174)
 	near(t, "events", found.Cost.Events, 1)
-	if len(found.Set) != 1 || !strings.Contains(found.Set[0].Command, "--cpu-period 100000 --cpu-quota 3") {
-		t.Errorf("to be set: %+v, want a quota of 30 ms and some in each 100 ms, and no burst", found.Set)
+	if len(found.Set) != 1 || !strings.Contains(found.Set[0].Command, "--cpu-period 100000 --cpu-quota 30000 ") {
+		t.Errorf("to be set: %+v, want a quota of 30 ms in each 100 ms, and no burst", found.Set)
+	}
+}
+
+// Wherever work of one length lies within its step of the histogram, what is proposed is no less than it, and
+// at most the margin and two steps of the model more.
+func TestTheQuotaIsThatOfTheWork(t *testing.T) {
+	for micros := 20_000; micros <= 60_000; micros += 3300 {
+		work := time.Duration(micros) * time.Microsecond
+		f := isolated()
+		f.Sched.Burst = bursts.Histogram{}
+		for range 8 {
+			f.Sched.Burst.Add(work)
+		}
+		q, ok := smallestQuota(quietHost, f, workOf(f))
+		if least, most := work.Truncate(ms), work+work/32+2*ms; !ok || q < least || q > most {
+			t.Errorf("work of %v: a quota of %v, want %v to %v", work, q, least, most)
+		}
 	}
 }
 

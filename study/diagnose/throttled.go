@@ -112,7 +112,7 @@ func workOf(f *Facts) (w work) {
 		if passed += time.Duration(n) * length; passed.Seconds() <= slight*all.Sum().Seconds() {
 			continue
 		}
-		lengths, counts = append(lengths, step.High), append(counts, n) // a setting is to hold for all of a step
+		lengths, counts = append(lengths, length), append(counts, n)
 		w.count += n
 		sum += time.Duration(n) * length
 	}
@@ -220,7 +220,15 @@ func smallestQuota(h *Host, f *Facts, w work) (time.Duration, bool) {
 		return 0, false
 	}
 	q, _, err := quota.Smallest(service, arrival, f.Bandwidth.Period, f.Bandwidth.Burst, best+ended, few(h))
+	q = min(withMargin(q, f.Bandwidth.Period), f.Bandwidth.Period*time.Duration(max(1, f.CPUs)))
 	return q, err == nil && q > f.Bandwidth.Quota
+}
+
+// withMargin adds a 32nd, which is half of the widest step of a histogram of lengths: work may be that much
+// longer than the step's middle, for which the model finds a setting.
+func withMargin(d, period time.Duration) time.Duration {
+	grid := quota.Grid(period)
+	return (d + d/32 + grid - 1) / grid * grid
 }
 
 // smallestBurst halves the range of bursts that the kernel accepts, up to the quota.
@@ -250,5 +258,5 @@ func smallestBurst(h *Host, f *Facts, w work) (time.Duration, bool) {
 			low = half + 1
 		}
 	}
-	return time.Duration(high) * step, true
+	return min(withMargin(time.Duration(high)*step, f.Bandwidth.Period), f.Bandwidth.Quota), true
 }
