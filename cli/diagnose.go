@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -111,6 +112,8 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 	if err := f.check(args); err != nil {
 		return err
 	}
+	// Those that are watched lose what this program takes: it takes one CPU at a time.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if os.Geteuid() != 0 {
 		return withCode(exitHost, errors.New("watching the scheduler requires root (CAP_BPF, CAP_PERFMON): run it with sudo"))
 	}

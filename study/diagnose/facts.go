@@ -26,7 +26,7 @@ type Facts struct {
 
 	// Watched is how long its threads were watched; 0 where triage found nothing to watch.
 	Watched time.Duration
-	// During are the counters of that time alone.
+	// During are the counters of that time alone, as far as they are of CPU time.
 	During Counts
 	Sched  *bursts.Group
 	Self   int // its place among [Host.Names], where it was watched

@@ -273,3 +273,14 @@ func declaredKinds(t *testing.T) (all []Kind) {
 	}
 	return all
 }
+
+// A container whose group is gone has ended, whatever counters it had.
+func TestTheEndedAreLeftOut(t *testing.T) {
+	place := cgroup.Place{Hierarchy: cgroup.Hierarchy{Version: 2, Mount: t.TempDir(), Root: "/"}, Path: "/gone"}
+	gone := &subject{facts: &Facts{Container: container.Container{Name: "web"}}, group: cgroup.Group{Places: []cgroup.Place{place}}}
+	var r Result
+	still := r.readAll([]*subject{gone}, false, func(*subject, reading) { t.Error("it was read") })
+	if len(still) > 0 || len(r.Notes) != 1 || r.Notes[0] != "web has ended, and is left out" {
+		t.Errorf("%v, %q", still, r.Notes)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"tare/kernel/pressure"
 	"tare/kernel/procfs"
 	"tare/platform"
+	"tare/probe/bpf"
 	"tare/probe/bursts"
 	"tare/study/kit"
 	"tare/study/predict"
@@ -63,6 +64,7 @@ func Run(ctx context.Context, containers []container.Container, named bool, span
 	if err != nil {
 		return nil, err
 	}
+	defer bpf.Share()()
 	r := &Result{Began: time.Now()}
 	var subjects []*subject
 	for _, c := range containers {
@@ -132,7 +134,7 @@ func describe(c container.Container, layout cgroup.Layout) (*subject, error) {
 		return nil, err
 	}
 	f.InKernel = inKernelOf(c)
-	s.first, err = s.read()
+	s.first, err = s.read(true)
 	return s, err
 }
 
@@ -155,14 +157,18 @@ func quotaAbove(own cgroup.Place, tightest cgroup.Bandwidth) (cgroup.Group, stri
 	return cgroup.Group{}, "", nil
 }
 
-// read takes the counters.
-func (s *subject) read() (reading, error) {
-	use, err := s.group.Use()
+// read takes the counters: all, or, while others wait for their turn, those of CPU time alone. Of memory
+// nothing is asked where there is no limit: the kernel adds up memory.stat whenever it is read.
+func (s *subject) read(isWhole bool) (reading, error) {
+	if len(s.group.Places) > 0 && !s.group.Exists() {
+		return reading{}, fs.ErrNotExist // counters that a kernel may lack are no sign of it
+	}
+	use, err := s.group.CPUUse()
 	if err != nil {
 		return reading{}, err
 	}
 	if s.facts.QuotaOf != "" {
-		held, err := s.above.Use()
+		held, err := s.above.CPUUse()
 		if err != nil {
 			return reading{}, err
 		}
@@ -175,8 +181,14 @@ func (s *subject) read() (reading, error) {
 			Periods: use.Periods, Throttled: use.Throttled,
 		},
 	}
+	if !isWhole {
+		return r, nil
+	}
 	if s.facts.InKernel.OwnNet {
 		r.counts.Packets = packets(s.facts.Container)
+	}
+	if s.facts.Limit == 0 {
+		return r, nil
 	}
 	if r.counts.Memory, err = s.group.Reclaimed(); err != nil {
 		return reading{}, err
@@ -209,7 +221,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	}
 	logs := logSizes(subjects)
 	stopped := !kit.Wait(ctx, time.Duration(triageShare*float64(span)))
-	subjects = r.readAll(subjects, func(s *subject, to reading) { s.second = to })
+	subjects = r.readAll(subjects, false, func(s *subject, to reading) { s.second = to })
 	h := &Host{CPUs: host.ReadTopology("/").CPUs(), Memory: host.Read("/").Memory}
 	h.Kernel, _ = predict.HostKernel("/")
 	// Those that used most come first, in case there are too many.
@@ -243,7 +255,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		}
 		defer func() { _, _ = recording.Stop() }()
 		// Loading the programs took a while: what is compared begins now.
-		r.readAll(watched, func(s *subject, to reading) { s.second = to })
+		r.readAll(watched, false, func(s *subject, to reading) { s.second = to })
 		for _, s := range watched {
 			s.threads = threadTimes(s.facts)
 		}
@@ -257,7 +269,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	if stopped {
 		r.Notes = append(r.Notes, "stopped before the end")
 	}
-	subjects = r.readAll(subjects, func(s *subject, to reading) { s.third = to })
+	subjects = r.readAll(subjects, true, func(s *subject, to reading) { s.third = to })
 	if recording != nil {
 		seen, err := recording.Stop()
 		if err != nil {
@@ -271,7 +283,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		}
 		r.Notes = append(r.Notes, inKernel.finish(r.Began, seen)...)
 	}
-	hostAfter, err := accounting.Take("/proc")
+	hostAfter, err := accounting.TakeOf("/proc", engineProcesses(hostBefore))
 	if err != nil {
 		return err
 	}
@@ -288,9 +300,9 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 }
 
 // readAll reads each, and drops with a note those that have ended.
-func (r *Result) readAll(subjects []*subject, put func(*subject, reading)) (still []*subject) {
+func (r *Result) readAll(subjects []*subject, isWhole bool, put func(*subject, reading)) (still []*subject) {
 	for _, s := range subjects {
-		to, err := s.read()
+		to, err := s.read(isWhole)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV):
 			r.Notes = append(r.Notes, s.facts.Container.Name+" has ended, and is left out")
