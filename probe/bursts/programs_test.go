@@ -1,11 +1,16 @@
 package bursts
 
 import (
+	"errors"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 
 	"tare/probe/bpf"
@@ -64,6 +69,43 @@ func TestLayoutsAgree(t *testing.T) {
 			t.Errorf("the programs' thread has no %s", name)
 		}
 	}
+}
+
+// The kernel checks the largest program in few steps: each takes CPU time from those that are watched.
+func TestCheckedInFewSteps(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("loading BPF programs requires root")
+	}
+	if _, err := needs.Check(); err != nil {
+		t.Skip(err)
+	}
+	spec, err := loadObject()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bpf.Keep(spec, []string{objectProgOnSwitch})
+	err = errors.Join(
+		spec.Variables[objectVarHierarchies].Set(uint32(1)),
+		spec.Variables[objectVarBlaming].Set(true),
+		spec.Variables[objectVarLanes].Set(uint32(2)),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
+		Programs: ebpf.ProgramOptions{LogLevel: ebpf.LogLevelStats},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loaded.Close()
+	const most = 60_000
+	log := loaded.Programs[objectProgOnSwitch].VerifierLog
+	steps, err := strconv.Atoi(regexp.MustCompile(`processed (\d+) insns`).FindStringSubmatch(log + "processed 0 insns")[1])
+	if err != nil || steps > most {
+		t.Errorf("%d steps, %v: want at most %d\n%s", steps, err, most, log)
+	}
+	t.Logf("%d steps", steps)
 }
 
 // Bursts of a second that each waited a second are added up for thousands of years.
