@@ -28,7 +28,8 @@ type Decision struct {
 	Error     string `json:"error,omitempty"`
 	// Observed tells that nothing moved: it is what managing would have done.
 	Observed bool `json:"observed,omitempty"`
-	// Dropped is how many lines were left out before this one, to hold the log to its rate.
+	// Dropped is how many lines were left out before this one, to hold the log to its rate, or were
+	// not written whole.
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
@@ -41,8 +42,8 @@ type Log struct {
 	at      time.Time
 	dropped int64
 	now     func() time.Time
-	lines   chan []byte // to be written; nil when it is closed
-	err     error       // of the last that was written
+	lines   chan logLine // to be written; nil when it is closed
+	err     error        // of the last that was written
 
 	ended chan struct{} // when the last has been
 
@@ -53,6 +54,13 @@ type Log struct {
 	keep int   // files beside the one that is written
 	out  io.WriteCloser
 	size int64
+	torn bool // the file ends in a part of a line, as after a full disk
+}
+
+// logLine is one to be written, and how many it says were left out before it.
+type logLine struct {
+	text    []byte
+	dropped int64
 }
 
 // The rate of the log: lines a second in the long run, and at once.
@@ -71,17 +79,20 @@ const logWithin = 3 * time.Second
 func OpenLog(path string, most int64, keep int) (*Log, error) {
 	l := &Log{
 		path: path, most: most, keep: keep, spare: logBurst, now: time.Now,
-		lines: make(chan []byte, logWaiting), ended: make(chan struct{}),
+		lines: make(chan logLine, logWaiting), ended: make(chan struct{}),
 	}
 	if err := l.open(); err != nil {
 		return nil, err
+	}
+	if l.torn {
+		l.dropped = 1
 	}
 	go l.run(l.lines)
 	return l, nil
 }
 
 func (l *Log) open() error {
-	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
 	if err != nil {
 		return fmt.Errorf("decision log: %w", err)
 	}
@@ -89,7 +100,13 @@ func (l *Log) open() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.out, l.size = f, info.Size()
+	last := []byte{'\n'}
+	if info.Mode().IsRegular() && info.Size() > 0 {
+		if _, err := f.ReadAt(last, info.Size()-1); err != nil {
+			return errors.Join(fmt.Errorf("decision log: %w", err), f.Close())
+		}
+	}
+	l.out, l.size, l.torn = f, info.Size(), last[0] != '\n'
 	return nil
 }
 
@@ -115,7 +132,7 @@ func (l *Log) Write(d Decision) error {
 		return err
 	}
 	select {
-	case l.lines <- []byte(terminal.Escape(string(line)) + "\n"): // people read it too
+	case l.lines <- logLine{[]byte(terminal.Escape(string(line)) + "\n"), d.Dropped}: // people read it too
 		l.spare, l.dropped = max(l.spare-1, 0), 0
 	default: // nobody takes it, or it is closed
 		l.dropped++
@@ -124,12 +141,14 @@ func (l *Log) Write(d Decision) error {
 }
 
 // run writes what comes.
-func (l *Log) run(lines <-chan []byte) {
+func (l *Log) run(lines <-chan logLine) {
 	defer close(l.ended)
 	for line := range lines {
-		err := l.put(line)
+		err := l.put(line.text)
 		l.mu.Lock()
-		l.err = err
+		if l.err = err; err != nil {
+			l.dropped += line.dropped + 1
+		}
 		l.mu.Unlock()
 	}
 	if l.out != nil {
@@ -151,8 +170,14 @@ func (l *Log) put(line []byte) error {
 			return err
 		}
 	}
+	if l.torn {
+		line = append([]byte{'\n'}, line...)
+	}
 	n, err := l.out.Write(line)
 	l.size += int64(n)
+	if n > 0 {
+		l.torn = err != nil
+	}
 	return err
 }
 

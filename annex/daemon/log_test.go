@@ -3,11 +3,14 @@ package daemon
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -152,6 +155,71 @@ func TestLogWaitsForNoDisk(t *testing.T) {
 		t.Errorf("closed again: %v", err)
 	}
 }
+
+// A line that a full disk takes a part of is left alone: the next begins a line of its own, and counts it. So
+// does the first of a daemon that finds such a part.
+func TestLogGoesOnAfterAPartOfALine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "decisions.jsonl")
+	for range 2 {
+		l, err := OpenLog(path, 1<<20, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk := &full{to: l.out}
+		l.out = disk
+		state := Decision{What: "state"}
+		for _, c := range []struct{ room, dropped int64 }{{1 << 20, 0}, {20, 1}, {0, 2}, {1 << 20, 0}, {20, 1}} {
+			disk.room.Store(c.room)
+			before := disk.writes.Load()
+			_ = l.Write(state) // its error is that of the line before
+			awaits(t, 10*time.Second, fmt.Sprintf("%d lines left out", c.dropped), func() bool {
+				return disk.writes.Load() > before && l.left() == c.dropped
+			})
+		}
+		if err := l.Close(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("the last line: %v", err)
+		}
+	}
+	var whole, parts int
+	var dropped int64
+	for _, line := range read(t, path) {
+		var d Decision
+		if err := json.Unmarshal([]byte(line), &d); err != nil {
+			parts++
+			continue
+		}
+		whole++
+		dropped += d.Dropped
+	}
+	if whole != 4 || parts != 4 || dropped != 5 { // the last part is not followed by a line
+		t.Errorf("%d lines, %d parts, and %d counted as left out: want 4, 4 and 5", whole, parts, dropped)
+	}
+}
+
+// left is how many lines were left out since one was written.
+func (l *Log) left() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dropped
+}
+
+// full is a disk that has so much room for each line.
+type full struct {
+	room, writes atomic.Int64
+	to           io.WriteCloser
+}
+
+func (f *full) Write(b []byte) (n int, err error) {
+	defer f.writes.Add(1)
+	room := f.room.Load()
+	if int64(len(b)) > room {
+		b, err = b[:room], syscall.ENOSPC
+	}
+	n, writing := f.to.Write(b)
+	return n, errors.Join(err, writing)
+}
+
+func (f *full) Close() error { return f.to.Close() }
 
 // slow is a disk that takes its first line only when it is let.
 type slow struct {
