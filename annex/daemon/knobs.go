@@ -16,7 +16,8 @@ type knobs struct {
 	options guard.Options
 	within  time.Duration // a guard has started, or does not
 
-	starting chan struct{} // held by who starts one, or ends it
+	starting chan struct{} // held by who starts one, or ends it; it guards isClosed
+	isClosed bool
 
 	mu    sync.Mutex // never while something is waited for: the status asks
 	guard *guard.Guard
@@ -129,6 +130,9 @@ func (k *knobs) started(ctx context.Context) (*guard.Guard, error) {
 	defer k.letGo()
 	limited, cancel := context.WithTimeout(k.ctx, k.within)
 	defer cancel()
+	if k.isClosed { // nobody would put back what is changed
+		return nil, &guard.Unguarded{Why: "annexd is ending"}
+	}
 	g := k.current()
 	if g == nil {
 		g, err := guard.Start(limited, k.options)
@@ -181,10 +185,11 @@ func (k *knobs) Restore(files ...string) ([]guard.Outcome, error) {
 	return g.Restore(files...)
 }
 
-// close puts everything back.
+// close puts everything back. No guard starts any more.
 func (k *knobs) close() error {
 	k.starting <- struct{}{}
 	defer k.letGo()
+	k.isClosed = true
 	g := k.current()
 	if g == nil {
 		return nil

@@ -131,6 +131,22 @@ func TestGuardThatDoesNotStart(t *testing.T) {
 	}
 }
 
+// Nothing is changed any more once all is put back, and no guard starts for it.
+func TestNoGuardAfterTheEnd(t *testing.T) {
+	journal := filepath.Join(t.TempDir(), "journal")
+	k := newKnobs(t.Context(), guard.Options{Journal: journal})
+	if err := k.close(); err != nil {
+		t.Fatal(err)
+	}
+	unguarded := new(guard.Unguarded)
+	if err := k.Keep(t.Context(), "/sys/fs/cgroup/memory/tare/memory.swappiness", "0"); !errors.As(err, &unguarded) {
+		t.Errorf("a change after the end: %v", err)
+	}
+	if _, err := os.Lstat(journal); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a journal after the end: %v", err)
+	}
+}
+
 // What was decided in a mode is told as of that mode, whatever came after.
 func TestModeAt(t *testing.T) {
 	now := int64(0)
