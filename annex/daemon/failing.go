@@ -17,15 +17,18 @@ import (
 // failing are the swap areas whose devices do not take pages or do not give them back.
 type failing struct {
 	host swap.Host
-	log  interface {
-		Read() ([]swap.Failure, error)
-	}
-	now func() time.Time
-	of  map[area]*failures
-	// pending are failures whose area could not be looked up yet.
-	pending []swap.Failure
+	log  failureLog
+	now  func() time.Time
+	of   map[area]*failures
+	// pending counts failures whose area could not be looked up yet.
+	pending map[swap.Failure]int
 
 	isUnreadable atomic.Bool // one does not give pages back
+}
+
+// failureLog gives the failures since it was last read.
+type failureLog interface {
+	Read() ([]swap.Failure, error)
 }
 
 // area identifies a swap area for as long as it is in use. The same path may be of another device later.
@@ -33,6 +36,10 @@ type area struct {
 	path   string
 	size   int64
 	device swap.Device // nothing where it is not known
+}
+
+func newFailing(log failureLog) *failing {
+	return &failing{log: log, now: time.Now, of: map[area]*failures{}, pending: map[swap.Failure]int{}}
 }
 
 func (f *failing) area(a swap.Area) area {
@@ -54,15 +61,17 @@ const failedFor = 10 * time.Minute
 // fails. holds tells that the kernel would put the next pages on an area that fails.
 func (f *failing) look() (text string, holds bool, err error) {
 	all, reading := f.log.Read()
-	f.pending = append(f.pending, all...)
+	for _, one := range all {
+		f.pending[one]++
+	}
 	areas, err := f.host.Areas()
 	if err != nil {
 		return "", false, fmt.Errorf("looking for swap devices that fail: %w", errors.Join(reading, err))
 	}
-	for _, one := range f.pending {
-		f.note(one, areas)
+	for one, count := range f.pending {
+		f.note(one, count, areas)
 	}
-	f.pending = nil
+	clear(f.pending)
 	if reading != nil {
 		return "", false, fmt.Errorf("looking for swap devices that fail: %w", reading)
 	}
@@ -93,8 +102,8 @@ func (f *failing) look() (text string, holds bool, err error) {
 	return strings.Join(says, "; "), holds, nil
 }
 
-// note notes a failure of the area on that device, or of those whose device is not known.
-func (f *failing) note(one swap.Failure, areas []swap.Area) {
+// note notes so many failures of the area on that device, or of those whose device is not known.
+func (f *failing) note(one swap.Failure, count int, areas []swap.Area) {
 	for _, a := range areas {
 		id := f.area(a)
 		if id.device != (swap.Device{}) && id.device != one.Device && f.host.Disk(id.device) != one.Device {
@@ -106,9 +115,9 @@ func (f *failing) note(one swap.Failure, areas []swap.Area) {
 			f.of[id] = n
 		}
 		if one.Write {
-			n.writes, n.lastWrite = n.writes+1, f.now()
+			n.writes, n.lastWrite = n.writes+count, f.now()
 		} else {
-			n.reads++
+			n.reads += count
 		}
 	}
 }

@@ -25,7 +25,8 @@ func (l *logged) Read() (all []swap.Failure, err error) {
 func TestFailing(t *testing.T) {
 	const head, low, high = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n", "/low partition 1024 0 1\n", "/high partition 1024 "
 	root, log, now := t.TempDir(), &logged{}, time.Unix(0, 0)
-	f := &failing{host: swap.Host{Root: root}, log: log, now: func() time.Time { return now }, of: map[area]*failures{}}
+	f := newFailing(log)
+	f.host, f.now = swap.Host{Root: root}, func() time.Time { return now }
 	// No device is known of either area: a failure may be of both.
 	read, write := swap.Failure{}, swap.Failure{Write: true}
 	for n, c := range []struct {
@@ -60,6 +61,27 @@ func TestFailing(t *testing.T) {
 				t.Errorf("step %d: %q, want %q in it", n, text, want)
 			}
 		}
+	}
+}
+
+// While the areas in use cannot be read, failures wait for that, and take no more memory however many they are.
+func TestFailingWithoutAreas(t *testing.T) {
+	root, log := t.TempDir(), &logged{}
+	f := newFailing(log)
+	f.host.Root = root
+	put(t, root, "proc/swaps", "Filename\ngarbage\n")
+	for range 1000 {
+		*log = logged{{Write: true}, {}}
+		if _, _, err := f.look(); err == nil {
+			t.Fatal("areas that cannot be read are no error")
+		}
+	}
+	if len(f.pending) != 2 {
+		t.Errorf("%d wait, want 2: a device's failed reads, and its failed writes", len(f.pending))
+	}
+	put(t, root, "proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n/area partition 1024 0 2\n")
+	if text, _, err := f.look(); err != nil || !strings.Contains(text, "log: 1000") || len(f.pending) != 0 {
+		t.Errorf("%q, %v, and %d wait still", text, err, len(f.pending))
 	}
 }
 

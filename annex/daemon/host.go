@@ -229,7 +229,7 @@ func (h *Host) open(ctx context.Context, c config.Config, parts *Parts) (lacks [
 		lacks = append(lacks, fmt.Sprintf("a swap device that fails goes unnoticed: %v", err))
 	} else {
 		h.closing(log.Close)
-		inUse.failing = &failing{log: log, now: time.Now, of: map[area]*failures{}}
+		inUse.failing = newFailing(log)
 		parts.Failing = inUse.failing.look
 	}
 	m, err := monitor.Open(monitor.Options{Dormancy: c.Activity.Dormancy})
