@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"tare/annex"
@@ -134,7 +135,8 @@ func (r *reader) scan(ctx context.Context, c *container) ([]annex.Scan, Cost, er
 	if _, err := os.Stat(c.place.Dir()); errors.Is(err, fs.ErrNotExist) {
 		return nil, Cost{}, fmt.Errorf("%s: %w", c.place.Dir(), ErrGone)
 	}
-	pids, err := cgroup.Group{Places: []cgroup.Place{c.place}}.Processes()
+	group := cgroup.Group{Places: []cgroup.Place{c.place}}
+	pids, err := group.Processes()
 	if err != nil {
 		return nil, Cost{}, err
 	}
@@ -156,6 +158,12 @@ func (r *reader) scan(ctx context.Context, c *container) ([]annex.Scan, Cost, er
 		return nil, Cost{}, err
 	}
 	ended := clock.Monotonic()
+	// Another's process may have had the id of one that ended before it could be identified. That one,
+	// if it is the same still, is not in the group now.
+	members, err := group.Processes()
+	if err != nil {
+		return nil, Cost{}, err
+	}
 	cost := Cost{At: annex.Moment(ended), Processes: len(asked), Gone: len(pids) - len(asked) + len(census.Gone)}
 	_, access := r.taker.(*pagetable.Walk)
 	r.frames.find(census.Spaces)
@@ -163,7 +171,8 @@ func (r *reader) scan(ctx context.Context, c *container) ([]annex.Scan, Cost, er
 	for i := range census.Spaces {
 		space := &census.Spaces[i]
 		// The census holds on to whom it finds; that this was whom we asked for is seen here.
-		if now, err := process.Identify(space.PID); err != nil || now != identities[space.PID] {
+		_, isMember := slices.BinarySearch(members, space.PID)
+		if now, err := process.Identify(space.PID); !isMember || err != nil || now != identities[space.PID] {
 			cost.Gone++
 			continue
 		}

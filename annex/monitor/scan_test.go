@@ -198,6 +198,40 @@ func TestScanOfWhatIsGone(t *testing.T) {
 	})
 }
 
+// Where a process of the group has ended before it is identified, its id may be another's, who is not in
+// the group: that one's memory is nobody's here.
+func TestScanOfAnIDUsedAgain(t *testing.T) {
+	both(t, func(t *testing.T, m *Monitor) {
+		g, dir := newGroup(t)
+		elsewhere, _ := newGroup(t)
+		stays, leaves := begin(t, g, 16), begin(t, g, 16)
+		watch(t, m, "one", dir)
+		m.idle.taker = afterwards{m.idle.taker, func() {
+			if err := elsewhere.Add(int(leaves.pid)); err != nil {
+				t.Error(err)
+			}
+		}}
+		scans, err := m.Scan(t.Context(), "one")
+		if err != nil || len(scans) != 1 || scans[0].Space.PID != stays.pid {
+			t.Errorf("%d address spaces, %v, want that of process %d alone", len(scans), err, stays.pid)
+		}
+		if cost := m.Cost("one"); cost.Gone != 1 {
+			t.Errorf("%d are gone, want 1", cost.Gone)
+		}
+	})
+}
+
+// afterwards reads page tables after something happened.
+type afterwards struct {
+	pagetable.Taker
+	what func()
+}
+
+func (a afterwards) Take(ctx context.Context, all []pagetable.Process, flags bool) (*pagetable.Census, error) {
+	a.what()
+	return a.Taker.Take(ctx, all, flags)
+}
+
 // A container that starts anew is another, though its group has the same name.
 func TestWatchedAnew(t *testing.T) {
 	needSwap(t)
