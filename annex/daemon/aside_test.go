@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -159,12 +160,19 @@ func TestFrozen(t *testing.T) {
 	manage(t, 1<<30, config.Manage, func(h *host) { h.run("web", annex.Elastic, pages, 8*pages) }, func(t *testing.T, h *host, d *Daemon) {
 		awaits(t, 10*time.Second, "managing", state(d, control.Managing))
 		set := func(to bool) { h.mu.Lock(); defer h.mu.Unlock(); h.frozen["web"] = to }
+		unknown := func(err error) { h.mu.Lock(); defer h.mu.Unlock(); h.frozenErr = err }
 		set(true)
 		awaits(t, 2*calmLook, "frozen", func() bool { return find(t, d, "web").State == control.Frozen })
 		e, err := d.Explain("web")
 		if err != nil || !strings.HasPrefix(e.Sentences[0], "It is frozen") || len(e.Sentences) != 1 || e.Context.Next != nil {
 			t.Errorf("%v: %q", err, e.Sentences)
 		}
+		unknown(syscall.EMFILE)
+		time.Sleep(2 * calmLook)
+		if is := find(t, d, "web").State; is != control.Frozen {
+			t.Errorf("it is %s since that cannot be read", is)
+		}
+		unknown(nil)
 		if err := d.Drain(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}

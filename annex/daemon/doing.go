@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"tare/annex"
@@ -30,9 +31,10 @@ func (d *Daemon) lookAtDoing(now annex.Moment) {
 	for _, id := range d.ids() {
 		h := d.held[id]
 		if d.parts.Frozen != nil {
-			frozen, err := d.parts.Frozen(h.container)
-			h.what.frozen = frozen && err == nil
-			d.parts.Data.Frozen(id, h.what.frozen)
+			if frozen, err := d.parts.Frozen(h.container); err == nil { // or what is known holds
+				h.what.frozen = frozen
+				d.parts.Data.Frozen(id, frozen)
+			}
 		}
 		if d.parts.CPU == nil || h.class != annex.Critical {
 			continue
@@ -88,7 +90,7 @@ func (g groups) frozen(c container.Container) (bool, error) {
 	if frozen, err := g.of(c).Frozen(); frozen || err != nil {
 		return frozen, err
 	}
-	if c.PID > 0 && !isStopped(c.PID) {
+	if c.PID > 0 && mayRun(c.PID) && g.holds(c.Cgroup, c.PID) {
 		return false, nil // without a look at all the others
 	}
 	pids, err := c.Processes()
@@ -96,13 +98,22 @@ func (g groups) frozen(c container.Container) (bool, error) {
 		return false, err
 	}
 	pids = slices.DeleteFunc(pids, hasEnded)
-	return len(pids) > 0 && !slices.ContainsFunc(pids, func(pid int) bool { return !isStopped(pid) }), nil
+	return len(pids) > 0 && !slices.ContainsFunc(pids, mayRun), nil
 }
 
-// isStopped tells that a signal has stopped a process (SIGSTOP).
-func isStopped(pid int) bool {
+// holds tells that a process is in a group: the number of one that has ended may be another's.
+func (g groups) holds(dir string, pid int) bool {
+	in, known := placeOf(g.layout, dir)
+	members, _, err := g.layout.Of(pid)
+	return known && err == nil && slices.ContainsFunc(members.Places, func(p cgroup.Place) bool {
+		return p.Mount == in.Mount && (p.Path == in.Path || strings.HasPrefix(p.Path, in.Path+"/"))
+	})
+}
+
+// mayRun tells that a process is there, and that no signal has stopped it (SIGSTOP).
+func mayRun(pid int) bool {
 	stat, err := procfs.Host.Process(pid).Stat()
-	return err == nil && stat.State == 'T'
+	return err == nil && !stat.Zombie() && stat.State != 'T'
 }
 
 func hasEnded(pid int) bool {

@@ -91,7 +91,7 @@ func TestStoppedReadsFrozen(t *testing.T) {
 		t.Skip("needs the memory controller")
 	}
 	own := madeGroup(t, memory, fmt.Sprintf("/tare-daemon-test-%d-stopped", os.Getpid()))
-	first, second := sleeper(t, own), sleeper(t, own)
+	first, second, stranger := sleeper(t, own), sleeper(t, own), sleeper(t)
 	of := groups{layout}
 	for _, c := range []struct {
 		pid  int
@@ -108,10 +108,10 @@ func TestStoppedReadsFrozen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for isStopped(c.pid) != (c.sent == syscall.SIGSTOP) {
+		for mayRun(c.pid) == (c.sent == syscall.SIGSTOP) {
 			time.Sleep(time.Millisecond)
 		}
-		for _, pid := range []int{0, first} { // which not each engine tells
+		for _, pid := range []int{0, first, stranger} { // not each engine tells it, or it was of one that has ended
 			named := container.Container{Engine: container.Cgroup, Cgroup: own.Places[0].Dir(), PID: pid}
 			if is, err := of.frozen(named); is != c.want || err != nil {
 				t.Errorf("after signal %d: frozen %t, %v, want %t", c.sent, is, err, c.want)

@@ -63,6 +63,7 @@ type host struct {
 	early                          int // protections of such
 	forgot                         []annex.Space
 	frozen                         map[string]bool // containers that are
+	frozenErr                      error           // why that is not known
 	cpu                            map[string]time.Duration
 	hangs                          map[string]chan struct{} // calls for these do not come back until it is closed
 	tried                          map[string][]annex.Moment
@@ -467,7 +468,7 @@ func manage(t *testing.T, limit int64, mode config.Mode, prepare func(*host), te
 			Frozen: func(c container.Container) (bool, error) {
 				h.mu.Lock()
 				defer h.mu.Unlock()
-				return h.frozen[c.Name], nil
+				return h.frozen[c.Name], h.frozenErr
 			},
 			CPU: func(c container.Container) (time.Duration, error) {
 				h.mu.Lock()
