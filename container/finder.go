@@ -127,8 +127,8 @@ func once(sockets []string) []string {
 // All finds every running container, by name: what the engines report, and what
 // only the control groups show of engines that do not answer, of none that we
 // know, and of our own trials. Every process of the host is at most one container's.
-// The notes are engines that could not say. The error is ctx's, or that there
-// are no control groups to be read.
+// The notes are engines that could not say. The error is ctx's, that there
+// are no control groups to be read, or that no more files can be opened.
 func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 	layout, err := f.hierarchies()
 	if err != nil {
@@ -138,7 +138,10 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("ask the engines what they run: %w", context.Cause(ctx))
 	}
-	groups := f.search(layout)
+	groups, err := f.search(layout)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, socket := range f.crio {
 		found, note := f.askCRIO(ctx, socket, groups)
 		answers = append(answers, found...)
@@ -177,10 +180,15 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 			}
 			c.PID = f.first(groups[i].processes)
 		}
-		dirs, path := f.own(layout, c.PID, func(name string) (string, bool) { return upTo(name, c.ID) })
+		dirs, path, err := f.own(layout, c.PID, func(name string) (string, bool) { return upTo(name, c.ID) })
+		if err != nil {
+			return nil, nil, err
+		}
 		if len(dirs) > 0 {
 			c.Cgroup, c.Groups = dirs[0], dirs
-		} else if !f.lives(c.PID) {
+		} else if lives, err := f.lives(c.PID); err != nil {
+			return nil, nil, err
+		} else if !lives {
 			continue // it has ended meanwhile
 		}
 		c.Unprivileged = c.users || delegated(layout, c.Cgroup)
@@ -198,7 +206,11 @@ func (f *Finder) All(ctx context.Context) ([]Container, []Note, error) {
 		if slices.ContainsFunc(g.processes, func(pid int) bool { return pids[pid] }) {
 			continue
 		}
-		add(f.describe(layout, g))
+		c, err := f.describe(layout, g)
+		if err != nil {
+			return nil, nil, err
+		}
+		add(c)
 	}
 	for i, c := range all {
 		within := c.Cgroup + "/"
@@ -422,7 +434,8 @@ func (f *Finder) Group(name string) (Container, bool, error) {
 		if !ok || owner.Path != path {
 			owner = Owner{Engine: Cgroup, ID: path, Name: path, Path: path}
 		}
-		return f.describe(layout, group{owner: owner, dir: place.Dir(), processes: pids}), true, nil
+		c, err := f.describe(layout, group{owner: owner, dir: place.Dir(), processes: pids})
+		return c, err == nil, err
 	}
 	return Container{}, false, nil
 }

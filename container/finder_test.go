@@ -6,13 +6,16 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/process"
 )
 
 func names(all []Container) []string {
@@ -294,5 +297,25 @@ func TestEnginesThatCannotSay(t *testing.T) {
 	_, err = f.Find(t.Context(), "database")
 	if err == nil || !strings.Contains(err.Error(), "has not answered") {
 		t.Errorf("what is not found while an engine is silent: %v", err)
+	}
+}
+
+// While no file can be opened nothing is known of what runs, which is not that nothing does.
+func TestAllWithoutOpenFiles(t *testing.T) {
+	const variable = "TARE_CONTAINER_TEST_FILES"
+	if os.Getenv(variable) != "" {
+		f := newHost(t, legacy, "/docker/"+hexA+" 100").finder()
+		err := process.SetLimits(0, 0)
+		if err == nil {
+			_, _, err = f.All(t.Context())
+		}
+		fmt.Println("All:", err)
+		os.Exit(0)
+	}
+	child := exec.Command(os.Args[0], "-test.run=^TestAllWithoutOpenFiles$")
+	child.Env = append(os.Environ(), variable+"=1", "TMPDIR="+t.TempDir())
+	out, err := child.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "All:") || !strings.Contains(string(out), syscall.EMFILE.Error()) {
+		t.Errorf("%v, it says %s", err, out)
 	}
 }

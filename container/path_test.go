@@ -58,6 +58,28 @@ func TestParsePath(t *testing.T) {
 		{path: "/"},
 		{path: ""},
 		{path: "/lxc.payload.--all", engine: Cgroup, id: "--all", name: "/lxc.payload.--all"}, // no flag
+		{
+			path: "/system.slice/docker-" + hexA + ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod" + systemdUID + ".slice/cri-containerd-" + hexB + ".scope",
+			own:  "/system.slice/docker-" + hexA + ".scope", engine: Docker, id: hexA, // kind in docker
+		},
+		{path: "/kubepods-besteffort-pod" + systemdUID + ".slice:cri-containerd:" + hexA, engine: Kubernetes, id: hexA, pod: uid},
+		{
+			path: "/kubepods.slice/kubepods-pod" + systemdUID + ".slice/crio-" + hexA + ".scope/container",
+			own:  "/kubepods.slice/kubepods-pod" + systemdUID + ".slice/crio-" + hexA + ".scope", engine: Kubernetes, id: hexA, pod: uid,
+		},
+		{path: "/machine.slice/libpod-payload-" + hexA, engine: Podman, id: hexA},
+		{
+			path: "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" + hexA + ".scope/container",
+			own:  "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" + hexA + ".scope", engine: Podman, id: hexA,
+		},
+		{path: "/lxc.payload.c1/system.slice/docker-" + hexA + ".scope", own: "/lxc.payload.c1", engine: Cgroup, id: "c1", name: "c1"},
+		{path: `/user.slice/user-1000.slice/user@1000.service/app.slice/app-gnome-firefox\x2dw-2504.scope`},
+		{path: "/nomad.slice/share.slice/" + uid + ".web.scope"},
+		{path: "/ecs/" + hexA[:32] + "/" + hexA[:32] + "-500000001"},
+		{path: `/system.slice/system-backup\x2dprune.slice/backup-prune@data.service`},
+		{path: "/my.slice/my-foo.slice/my-foo-group.slice"},
+		{path: "/system.slice/docker-" + strings.Repeat("z", 64) + ".scope"},
+		{path: "/a b/*?[x]"},
 		{path: "/init.scope"},
 		{path: "/system.slice/ssh.service"},
 		{path: "/user.slice/user-0.slice/session-1.scope"},

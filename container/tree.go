@@ -3,12 +3,15 @@ package container
 import (
 	"bytes"
 	"cmp"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"tare/kernel/cgroup"
 )
@@ -42,17 +45,24 @@ func preferred(l cgroup.Layout) []cgroup.Hierarchy {
 	return sorted
 }
 
+// isOut tells that no file can be opened for now: from what cannot be read then nothing follows.
+func isOut(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
 // search finds the groups of containers in all hierarchies, each path once, in the best
 // hierarchy where it has processes. One that holds another's processes, in whichever
 // hierarchy, comes before that.
-func (f *Finder) search(l cgroup.Layout) []group {
+func (f *Finder) search(l cgroup.Layout) ([]group, error) {
 	var found []group
 	seen := map[string]bool{}
 	for _, h := range preferred(l) {
 		// An unreadable part of a tree is left out: what an engine runs there, it
 		// shows itself.
-		_ = filepath.WalkDir(h.Mount, func(dir string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir(h.Mount, func(dir string, d fs.DirEntry, err error) error {
 			switch {
+			case isOut(err):
+				return err
 			case err != nil && d != nil && d.IsDir():
 				return fs.SkipDir
 			case err != nil || !d.IsDir():
@@ -65,24 +75,31 @@ func (f *Finder) search(l cgroup.Layout) []group {
 			if seen[owner.Path] {
 				return fs.SkipDir
 			}
-			if pids, err := below(dir); err == nil && len(pids) > 0 {
+			pids, err := below(dir)
+			if isOut(err) {
+				return err
+			}
+			if err == nil && len(pids) > 0 {
 				seen[owner.Path] = true
 				found = append(found, group{owner, dir, pids})
 			}
 			return fs.SkipDir
 		})
+		if err != nil {
+			return nil, fmt.Errorf("look for containers' control groups: %w", err)
+		}
 	}
 	slices.SortStableFunc(found, func(a, b group) int { return len(b.processes) - len(a.processes) })
-	return found
+	return found, nil
 }
 
 // describe makes a container of a group that no engine reported.
-func (f *Finder) describe(l cgroup.Layout, g group) Container {
+func (f *Finder) describe(l cgroup.Layout, g group) (_ Container, err error) {
 	c := Container{
 		Engine: g.owner.Engine, ID: g.owner.ID, Name: g.owner.Name, PID: f.first(g.processes),
 		Cgroup: g.dir, Unprivileged: delegated(l, g.dir),
 	}
-	c.Groups, _ = f.own(l, c.PID, func(name string) (string, bool) {
+	c.Groups, _, err = f.own(l, c.PID, func(name string) (string, bool) {
 		if name == g.owner.Path || strings.HasPrefix(name, g.owner.Path+"/") {
 			return g.owner.Path, true
 		}
@@ -92,7 +109,7 @@ func (f *Finder) describe(l cgroup.Layout, g group) Container {
 	if g.owner.Pod != "" {
 		c.Labels = map[string]string{labelPodUID: g.owner.Pod}
 	}
-	return c
+	return c, err
 }
 
 // first is the process that the others descend from: of those whose parent is
@@ -116,23 +133,33 @@ func (f *Finder) first(pids []int) int {
 	return pid
 }
 
-func (f *Finder) lives(pid int) bool {
+func (f *Finder) lives(pid int) (bool, error) {
 	stat, err := f.proc.Process(pid).Stat()
-	return err == nil && !stat.Zombie()
+	if isOut(err) {
+		return false, err
+	}
+	return err == nil && !stat.Zombie(), nil
 }
 
 // own finds the groups that are a container's own, in version 2 and in the hierarchy with the
 // memory controller, or in the best one that has any, and the path of the first. of cuts the path
 // of a group, in which its first process is, to that of the container's own: its first process may
-// be in a group below, made inside the container.
-func (f *Finder) own(l cgroup.Layout, pid int, of func(name string) (string, bool)) (dirs []string, within string) {
+// be in a group below, made inside the container. A process that is not there has none.
+func (f *Finder) own(
+	l cgroup.Layout,
+	pid int,
+	of func(name string) (string, bool),
+) (dirs []string, within string, err error) {
 	b, err := os.ReadFile(f.proc.Process(pid).Path("cgroup"))
+	if isOut(err) {
+		return nil, "", fmt.Errorf("control groups of process %d: %w", pid, err)
+	}
 	if err != nil {
-		return nil, ""
+		return nil, "", nil
 	}
 	members, err := cgroup.ParseMembership(bytes.NewReader(b))
 	if err != nil {
-		return nil, ""
+		return nil, "", nil
 	}
 	in := l.In(members)
 	for _, h := range preferred(l) {
@@ -154,7 +181,7 @@ func (f *Finder) own(l cgroup.Layout, pid int, of func(name string) (string, boo
 			}
 		}
 	}
-	return dirs, within
+	return dirs, within, nil
 }
 
 // upTo cuts a group's path behind the part that names the container. Where none does, the
