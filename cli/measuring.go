@@ -83,6 +83,7 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		m.close()
 		return nil, err
 	}
+	images.OnStep = m.progress.step
 	m.boxes = box.New(box.Options{StateDir: dir, Ledger: session.Ledger})
 	m.lab = &lab.Lab{
 		Store:     m.store,

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"tare/image"
 	"tare/lab"
 	"tare/report"
 	"tare/study/kit"
@@ -28,6 +29,7 @@ type progress struct {
 	began  time.Time
 	shown  time.Time // when an interim table was shown last
 	tables int
+	noted  time.Time // when a line that stays was written last, of an image
 	// Of groups that are measured by rounds: the table that was shown last, and what is known
 	// of each condition, with the half-width at which that was last said in a line.
 	tabled map[string]string
@@ -104,7 +106,27 @@ func (p *progress) note(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.erase()
+	p.noted = time.Now()
 	terminal.Fprintln(p.out, text)
+}
+
+// stepEvery is how often a log says how far a slow step of an image is.
+const stepEvery = 30 * time.Second
+
+// step shows how far a slow step of an image is: on a terminal in the line that is written over.
+func (p *progress) step(s image.Step) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := s.What + ": "
+	if s.Of > 0 {
+		text += fmt.Sprintf("%d done, ", s.Done)
+	}
+	text += "for " + kit.Exact(s.Took.Round(time.Second))
+	p.line(terminal.Line(text))
+	if !p.tty && time.Since(p.noted) >= stepEvery {
+		p.noted = time.Now()
+		terminal.Fprintln(p.out, text)
+	}
 }
 
 func (p *progress) clear() {

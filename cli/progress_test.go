@@ -3,8 +3,12 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"tare/image"
 	"tare/lab"
 	"tare/report"
 )
@@ -53,5 +57,32 @@ func TestProgressOfRoundsIsWrittenOver(t *testing.T) {
 		blank + "redis docker: get +2.0 % ±0.9\n" + blank + "round 5: redis strip 1: get" + blank + up + blank
 	if out.String() != want {
 		t.Errorf("printed\n%q, want\n%q", out.String(), want)
+	}
+}
+
+// What is slow of an image is seen to go on: on a terminal in a line that is written over, in a log twice a minute.
+func TestProgressOfAnImage(t *testing.T) {
+	for _, onTerminal := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			p := newProgress(&out)
+			p.tty = onTerminal
+			p.note("fetching 40 packages for redis")
+			for n := range 65 {
+				time.Sleep(time.Second)
+				p.step(image.Step{What: "fetching 40 packages for redis", Done: n / 2, Of: 40, Took: time.Duration(n+1) * time.Second})
+			}
+			p.note("compiling")
+			want := "fetching 40 packages for redis\n" +
+				"fetching 40 packages for redis: 14 done, for 30 s\nfetching 40 packages for redis: 29 done, for 1 min\ncompiling\n"
+			if onTerminal {
+				last := "\r\x1b[Kfetching 40 packages for redis: 32 done, for 1 min 5 s\r\x1b[Kcompiling\n"
+				if text := out.String(); !strings.HasSuffix(text, last) || strings.Count(text, "\n") != 2 {
+					t.Errorf("on a terminal it ends in %q, want %q", text[max(0, len(text)-2*len(last)):], last)
+				}
+			} else if out.String() != want {
+				t.Errorf("printed\n%s\nwant\n%s", out.String(), want)
+			}
+		})
 	}
 }

@@ -296,11 +296,7 @@ func (a *aptArchive) download(ctx context.Context, work, debs string, packages [
 	}
 	// What was fetched before a failure, or the end of ctx, is kept for the next try.
 	_, failed := a.run(ctx, work, "apt-get", args...)
-	files, err := filepath.Glob(filepath.Join(work, "*.deb"))
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
+	for _, file := range downloaded(work) {
 		sum, err := fileSum(file)
 		if err != nil {
 			return err
@@ -323,6 +319,13 @@ func (a *aptArchive) download(ctx context.Context, work, debs string, packages [
 		return fmt.Errorf("apt-get did not fetch %s", p)
 	}
 	return nil
+}
+
+// downloaded are the packages that apt-get has fetched into a directory of ours, whose name is no pattern; the last
+// one may not be whole.
+func downloaded(dir string) []string {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.deb"))
+	return files
 }
 
 func debPath(debs, sum string) string { return filepath.Join(debs, sum+".deb") }

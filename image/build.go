@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -103,7 +104,7 @@ func (b *build) addWithTools(ctx context.Context) (warnings []string, err error)
 			return nil, err
 		}
 	}
-	b.store.progress("making what " + b.recipe.name + " adds to its packages")
+	defer b.store.step("making what "+b.recipe.name+" adds to its packages", 0, nil)()
 	return warnings, b.recipe.add(ctx, b)
 }
 
@@ -145,7 +146,11 @@ func (b *build) unpackPackages(ctx context.Context, r recipe, dir string) (Lock,
 	if err != nil {
 		return Lock{}, nil, err
 	}
-	b.store.progress(fmt.Sprintf("unpacking %d packages for %s", len(locked.Packages), r.name))
+	var unpacked atomic.Int64
+	defer b.store.step(
+		fmt.Sprintf("unpacking %d packages for %s", len(locked.Packages), r.name),
+		len(locked.Packages), func() int { return int(unpacked.Load()) },
+	)()
 	if err := mergeUsr(dir); err != nil {
 		return Lock{}, nil, err
 	}
@@ -153,6 +158,7 @@ func (b *build) unpackPackages(ctx context.Context, r recipe, dir string) (Lock,
 		if err := unpackDeb(ctx, b.store.path("debs"), p, dir, unneeded); err != nil {
 			return Lock{}, nil, err
 		}
+		unpacked.Add(1)
 	}
 	// What is left out, or a package newer than the lock, may have taken a
 	// library along that the programs need: better found here than by a trial.
@@ -207,7 +213,7 @@ func (s *Store) fetchFrom(
 		return Lock{}, nil, err
 	}
 	update := func() error {
-		s.progress("reading the distribution's package index")
+		defer s.step("reading the distribution's package index", 0, nil)()
 		if err := apt.update(ctx); err != nil {
 			return unreachable(err)
 		}
@@ -218,12 +224,24 @@ func (s *Store) fetchFrom(
 			return Lock{}, nil, err
 		}
 	}
+	download := func(packages []Package) error {
+		done := func() int {
+			count := len(downloaded(fetched)) // and what is kept already
+			for _, p := range packages {
+				if haveDeb(s.path("debs"), p) {
+					count++
+				}
+			}
+			return min(count, len(packages))
+		}
+		defer s.step(fmt.Sprintf("fetching %d packages for %s", len(packages), r.name), len(packages), done)()
+		return apt.download(ctx, fetched, s.path("debs"), packages)
+	}
 	for {
 		age, _ := apt.age()
 		stale := age > indexAge
 		if isLocked && apt.has(ctx, locked.Packages) {
-			s.progress(fmt.Sprintf("fetching %d packages for %s", len(locked.Packages), r.name))
-			if err = apt.download(ctx, fetched, s.path("debs"), locked.Packages); err == nil {
+			if err = download(locked.Packages); err == nil {
 				return locked, nil, nil
 			}
 		} else if !stale {
@@ -248,8 +266,7 @@ func (s *Store) fetchFrom(
 		Modules:  locked.Modules,
 	}
 	now.sort()
-	s.progress(fmt.Sprintf("fetching %d packages for %s", len(now.Packages), r.name))
-	if err := apt.download(ctx, fetched, s.path("debs"), now.Packages); err != nil {
+	if err := download(now.Packages); err != nil {
 		return Lock{}, nil, unreachable(err)
 	}
 	if !isLocked {

@@ -188,8 +188,10 @@ func (s *Store) unbundle(ctx context.Context, w *work, source string, b bundle) 
 	}
 	defer u.close()
 	for i, l := range d.layers {
-		s.progress(fmt.Sprintf("unpacking layer %d of %d of %s", i+1, len(d.layers), d.name))
-		if err := unpackLayer(ctx, u, b, l, s.Limits); err != nil {
+		ended := s.step(fmt.Sprintf("unpacking layer %d of %d of %s", i+1, len(d.layers), d.name), 0, nil)
+		err := unpackLayer(ctx, u, b, l, s.Limits)
+		ended()
+		if err != nil {
 			return Image{}, err
 		}
 	}

@@ -44,14 +44,16 @@ func (s *Store) with(ctx context.Context, img Image, given []Given) (Image, erro
 		if to == w.root {
 			return Image{}, fmt.Errorf("%s: want a directory below the root", g.Target)
 		}
-		s.progress("copying " + g.Source)
 		if err := os.RemoveAll(to); err != nil {
 			return Image{}, err
 		}
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return Image{}, err
 		}
-		if err := copyInto(ctx, g.Source, to, limits); err != nil {
+		ended := s.step("copying "+g.Source, 0, nil)
+		err = copyInto(ctx, g.Source, to, limits)
+		ended()
+		if err != nil {
 			return Image{}, fmt.Errorf("copy %s: %w", g.Source, err)
 		}
 	}

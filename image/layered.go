@@ -54,7 +54,7 @@ func (s *Store) Layered(ctx context.Context, img Image, dir string, layers int) 
 
 // layer makes the layered image's archive.
 func (s *Store) layer(ctx context.Context, img Image, top string, layers int) (Image, error) {
-	s.progress(fmt.Sprintf("making %s in %d layers", img.Name, layers))
+	defer s.step(fmt.Sprintf("making %s in %d layers", img.Name, layers), 0, nil)()
 	w, err := s.begin(ctx)
 	if err != nil {
 		return Image{}, err

@@ -149,7 +149,7 @@ func (s *Store) fetchJars(ctx context.Context, w *work, name string, jars []Jar)
 	if err != nil {
 		return err
 	}
-	s.progress(fmt.Sprintf("fetching %d Java archives for %s", len(absent), name))
+	defer s.step(fmt.Sprintf("fetching %d Java archives for %s", len(absent), name), 0, nil)()
 	got, err := maven.get(ctx, fetched, absent, false)
 	if err != nil {
 		return unreachableMaven(err)

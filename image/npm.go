@@ -144,7 +144,7 @@ func (s *Store) fetchModules(ctx context.Context, w *work, name string, modules 
 	if err != nil {
 		return err
 	}
-	s.progress(fmt.Sprintf("fetching %d modules of Node.js for %s", len(absent), name))
+	defer s.step(fmt.Sprintf("fetching %d modules of Node.js for %s", len(absent), name), 0, nil)()
 	if err := npm.get(ctx, fetched, absent); err != nil {
 		return unreachableNPM(err)
 	}

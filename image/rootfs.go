@@ -40,7 +40,7 @@ func (s *Store) fromRootfs(ctx context.Context, dir string) (Image, error) {
 		return Image{}, err
 	}
 	defer w.end()
-	s.progress("copying " + real)
+	defer s.step("copying "+real, 0, nil)()
 	u, err := newUnpacker(real, w.root, &budget{Limits: s.Limits}, copied)
 	if err != nil {
 		return Image{}, err

@@ -34,6 +34,8 @@ type Store struct {
 	// Limits bounds what is accepted from foreign archives and directories.
 	// It is set before the first use, if at all.
 	Limits Limits
+	// OnStep is told every second how far a slow step is; it may be nil. It is set before the first use.
+	OnStep func(Step)
 
 	dir      string
 	arch     string
