@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,13 +15,15 @@ import (
 	"time"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/process"
 	"tare/probe"
 )
 
 const programVariable = "TARE_TEST_BURSTS"
 
 // TestMain runs the tests, or is one of the programs that they observe: one that
-// answers each line, and one that computes until it is killed.
+// answers each line, one that computes until it is killed, and one that executes itself
+// after each line, by a thread that is not its first.
 func TestMain(m *testing.M) {
 	switch os.Getenv(programVariable) {
 	case "echo":
@@ -32,6 +35,9 @@ func TestMain(m *testing.M) {
 			}
 			fmt.Print(line)
 		}
+	case "exec":
+		fmt.Println(process.OnFreshThread(executeAfterALine))
+		os.Exit(1)
 	case "spin":
 		fmt.Println("ready")
 		for n := uint64(0); ; n++ {
@@ -41,6 +47,17 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// executeAfterALine answers a line, and executes the program anew. The thread that does so takes the id of
+// the first one.
+func executeAfterALine() error {
+	line := make([]byte, 1)
+	if _, err := os.Stdin.Read(line); err != nil {
+		return err
+	}
+	fmt.Print(string(line))
+	return process.Execute(os.Args[0], os.Args[:1], os.Environ())
 }
 
 // program starts one of the programs on CPU 0, in the group where one is given.
@@ -333,6 +350,15 @@ func TestProcessesAndTheirChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Whoever has the id of one that ended is not taken for it.
+	var pid, target int32
+	left := map[int32]int32{}
+	for all := r.collection.Maps[objectMapFollowed].Iterate(); all.Next(&pid, &target); {
+		left[pid] = target
+	}
+	if want := map[int32]int32{int32(server.Process.Pid): 0}; !maps.Equal(left, want) {
+		t.Errorf("followed are %v, want the server alone, %v", left, want)
+	}
 	fromHalf := server.voluntary(t)
 	for range 50 {
 		server.echo(t)
@@ -351,6 +377,48 @@ func TestProcessesAndTheirChildren(t *testing.T) {
 	}
 	if s := whole.Since(half).Groups[0]; s.Voluntary < fromHalf || s.Voluntary+half.Groups[0].Voluntary != whole.Groups[0].Voluntary {
 		t.Errorf("the server blocked %d times since the first reading, %d times until then, and %d times in all; the kernel counts %d since", s.Voluntary, half.Groups[0].Voluntary, whole.Groups[0].Voluntary, fromHalf)
+	}
+}
+
+// A thread that executes a program is known by its new id alone, and what it does then is its target's.
+func TestThreadThatExecutes(t *testing.T) {
+	g := group(t, "exec")
+	p := start(t, "exec", &g)
+	r := record(t, []Target{{Name: "program", Cgroup: g.Places[0].Dir()}}, Options{})
+	for range 10 {
+		p.echo(t)
+	}
+	// The last one is under way still.
+	var ended []int32
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		ended = nil
+		err := r.threads(func(one *kernelThread) {
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", p.Process.Pid, one.TID)); err != nil && one.Target == 0 {
+				ended = append(ended, one.TID)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ended) == 0 {
+			break
+		}
+	}
+	if len(ended) > 0 {
+		t.Errorf("threads %d are kept, and there are none by these ids any more", ended)
+	}
+	reading, err := r.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.echo(t)
+	p.echo(t)
+	after, err := r.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := after.Groups[0].Voluntary - reading.Groups[0].Voluntary; d == 0 || reading.Groups[0].CPUTime == 0 {
+		t.Errorf("the program blocked %d times while it answered twice, and had %v before", d, reading.Groups[0].CPUTime)
 	}
 }
 

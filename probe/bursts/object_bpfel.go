@@ -30,6 +30,7 @@ const (
 	objectMapThreads               = "threads"
 	objectMapVerdicts              = "verdicts"
 	objectProgOnExec               = "on_exec"
+	objectProgOnExit               = "on_exit"
 	objectProgOnFork               = "on_fork"
 	objectProgOnHrtimerExpireEntry = "on_hrtimer_expire_entry"
 	objectProgOnHrtimerExpireExit  = "on_hrtimer_expire_exit"
@@ -103,6 +104,7 @@ type objectSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectProgramSpecs struct {
 	OnExec               *ebpf.ProgramSpec `ebpf:"on_exec"`
+	OnExit               *ebpf.ProgramSpec `ebpf:"on_exit"`
 	OnFork               *ebpf.ProgramSpec `ebpf:"on_fork"`
 	OnHrtimerExpireEntry *ebpf.ProgramSpec `ebpf:"on_hrtimer_expire_entry"`
 	OnHrtimerExpireExit  *ebpf.ProgramSpec `ebpf:"on_hrtimer_expire_exit"`
@@ -238,6 +240,7 @@ type objectVariables struct {
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectPrograms struct {
 	OnExec               *ebpf.Program `ebpf:"on_exec"`
+	OnExit               *ebpf.Program `ebpf:"on_exit"`
 	OnFork               *ebpf.Program `ebpf:"on_fork"`
 	OnHrtimerExpireEntry *ebpf.Program `ebpf:"on_hrtimer_expire_entry"`
 	OnHrtimerExpireExit  *ebpf.Program `ebpf:"on_hrtimer_expire_exit"`
@@ -255,6 +258,7 @@ type objectPrograms struct {
 func (p *objectPrograms) Close() error {
 	return _ObjectClose(
 		p.OnExec,
+		p.OnExit,
 		p.OnFork,
 		p.OnHrtimerExpireEntry,
 		p.OnHrtimerExpireExit,

@@ -88,7 +88,7 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	}
 	programs := []string{objectProgOnExec, objectProgOnWakeup, objectProgOnWakeupNew, objectProgOnSwitch}
 	if len(followed) > 0 {
-		programs = append(programs, objectProgOnFork)
+		programs = append(programs, objectProgOnFork, objectProgOnExit)
 	}
 	if o.Interrupts {
 		programs = append(interruptPrograms, programs...)

@@ -24,6 +24,14 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; // threads
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct sched_entity se;
@@ -33,6 +41,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct css_set *cgroups;
+	struct signal_struct *signal;
 	char comm[16];
 };
 
@@ -969,6 +978,17 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	__s32 target = *t;
 	if (bpf_map_update_elem(&followed, &below, &target, BPF_ANY))
 		missed();
+	return 0;
+}
+
+// Another's process may have its id later.
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	if (by_pid && !task->signal->live.counter) {
+		__s32 tgid = task->tgid;
+		bpf_map_delete_elem(&followed, &tgid);
+	}
 	return 0;
 }
 
