@@ -32,6 +32,7 @@ const (
 	holderVariable = "TARE_DAEMON_TEST_HOLD"
 	socketVariable = "TARE_DAEMON_TEST_SOCKET"
 	sweepVariable  = "TARE_DAEMON_TEST_SWEEP"
+	lockVariable   = "TARE_DAEMON_TEST_LOCK"
 )
 
 func TestMain(m *testing.M) {
@@ -107,7 +108,7 @@ func holdMemory(text string) error {
 	return in.Err()
 }
 
-// fill takes so much memory. check tells whether all of it is as it was filled.
+// fill takes so much memory, half of it locked where that is asked for. check tells whether all of it is as it was filled.
 func fill(size int) (check func() string, err error) {
 	m, err := memory.MapAnonymous(size)
 	if err != nil {
@@ -115,6 +116,11 @@ func fill(size int) (check func() string, err error) {
 	}
 	if err := m.SmallPages(); err != nil {
 		return nil, err
+	}
+	if os.Getenv(lockVariable) != "" {
+		if err := m.Lock(size / 2); err != nil {
+			return nil, err
+		}
 	}
 	words, page := m.Words(), os.Getpagesize()/8
 	for i := range words {

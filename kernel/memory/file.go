@@ -31,6 +31,11 @@ func (m *Mapping) SmallPages() error {
 	return os.NewSyscallError("madvise(MADV_NOHUGEPAGE)", err)
 }
 
+// Lock keeps so many bytes from the beginning on in memory, as mlock(2) does.
+func (m *Mapping) Lock(size int) error {
+	return os.NewSyscallError("mlock", unix.Mlock(m.bytes[:size]))
+}
+
 // Forget takes every page out of the mapping, so that the next touch faults
 // again. What private memory held is lost.
 func (m *Mapping) Forget() error {
