@@ -69,6 +69,7 @@ var climbs = map[edge]string{
 	{"kernel/cgroup", "kernel/procfs"}:                     "hierarchies are found among the mounts, and mountinfo is parsed once, in procfs",
 	{"kernel/host", "kernel/accounting"}:                   "the fingerprint gathers what its neighbours read",
 	{"kernel/host", "kernel/cgroup"}:                       "the fingerprint gathers what its neighbours read",
+	{"kernel/host", "kernel/hugepages"}:                    "the fingerprint gathers what its neighbours read",
 	{"kernel/host", "kernel/mount"}:                        "the fingerprint gathers what its neighbours read",
 	{"kernel/host", "kernel/process"}:                      "abilities are tried on a thread of process's that can be thrown away",
 	{"kernel/host", "kernel/procfs"}:                       "the fingerprint gathers what its neighbours read",

@@ -6,6 +6,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/kernel/cpuonline"
+	"tare/kernel/hugepages"
 	"tare/platform"
 )
 
@@ -111,6 +112,9 @@ func hotplug() (cpuonline.Host, error) {
 
 // removeHostEntry undoes what was done to the host itself.
 func removeHostEntry(e platform.Entry) error {
+	if e.Kind == hugePagesKind {
+		return restoreHugePages(hugepages.Directory(""), e.Attrs[hugePagesFound], e.ID)
+	}
 	if e.Kind != offlineKind {
 		return fmt.Errorf("%s %s of the host: this tare does not know how to undo it", e.Kind, e.ID)
 	}

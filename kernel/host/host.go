@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/hugepages"
 	"tare/kernel/mount"
 	"tare/kernel/procfs"
 )
@@ -94,13 +95,16 @@ func Read(fsroot string) Facts {
 		NUMANodes:   listed(t.text("sys/devices/system/node/online"), 1),
 		ClockSource: t.or("sys/devices/system/clocksource/clocksource0/current_clocksource", unknown),
 		Cgroup:      t.cgroupMode(),
-		THP:         chosen(t.text("sys/kernel/mm/transparent_hugepage/enabled")),
+		THP:         "none",
 		Generations: strings.TrimSpace(t.text("sys/kernel/mm/lru_gen/enabled")),
 		KSM:         t.sharing(),
 		Virtual:     t.hypervisor(cpu),
 		LSM:         t.securityModules(),
 		Mitigations: t.mitigations(),
 		CommandLine: RelevantParameters(t.text("proc/cmdline")),
+	}
+	if word, err := hugepages.Directory(filepath.Join(fsroot, "sys/kernel/mm/transparent_hugepage")).InForce(); err == nil {
+		f.THP = word
 	}
 	memory := ParseMemInfo(strings.NewReader(t.text("proc/meminfo")))
 	f.Memory, f.Swap = memory["MemTotal"], memory["SwapTotal"]
