@@ -174,7 +174,7 @@ func (b *build) unpackPackages(ctx context.Context, r recipe, dir string) (Lock,
 // warnings say how these differ.
 func (s *Store) fetch(ctx context.Context, w *work, r recipe) (Lock, []string, error) {
 	arch := debianArch(s.arch)
-	locked, _, ok, err := readLock(r.name, arch)
+	locked, _, ok, err := readLock(r.lockName(), arch)
 	if err != nil {
 		return Lock{}, nil, err
 	}

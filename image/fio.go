@@ -17,15 +17,19 @@ const fioFile = "file"
 
 // fioRecipe holds fio and a file to read. The file is full of data: pages of a
 // hole would be the page cache's all the same, but none would have been read.
-var fioRecipe = recipe{
-	name:        "fio",
-	summary:     fmt.Sprintf("fio, and a file of %d MiB for it to read", FioData),
-	packages:    []string{"fio"},
-	programs:    []string{"/usr/bin/fio"},
-	directories: []string{"data"},
-	config:      Config{Cmd: []string{"/usr/bin/fio", "--version"}, WorkingDir: "/data"},
-	add:         func(_ context.Context, b *build) error { return b.writeDrawn(fioFile, FioData<<20) },
-	sources:     func() ([]byte, error) { return []byte(fioFile + " " + strconv.Itoa(FioData)), nil },
+var fioRecipe = fioOf(FioData)
+
+func fioOf(mebibytes int) recipe {
+	return recipe{
+		name:        "fio",
+		summary:     fmt.Sprintf("fio, and a file of %d MiB for it to read", mebibytes),
+		packages:    []string{"fio"},
+		programs:    []string{"/usr/bin/fio"},
+		directories: []string{"data"},
+		config:      Config{Cmd: []string{"/usr/bin/fio", "--version"}, WorkingDir: "/data"},
+		add:         func(_ context.Context, b *build) error { return b.writeDrawn(fioFile, int64(mebibytes)<<20) },
+		sources:     func() ([]byte, error) { return []byte(fioFile + " " + strconv.Itoa(mebibytes)), nil },
+	}
 }
 
 // writeDrawn writes a file of bytes drawn from a fixed seed.

@@ -17,8 +17,8 @@ import (
 // which the program itself makes from a seed: so the file is there, with pages
 // in the page cache, before a container starts, as an input of real work is.
 var (
-	uriParserRecipe = functionRecipe("uri-parser", "uri_parser.c", "function that splits URIs into tokens")
-	hashingRecipe   = functionRecipe("hashing", "hashing.c", "function that hashes keys to indexes")
+	uriParserRecipe = uriParserOf(FunctionInput)
+	hashingRecipe   = hashingOf(FunctionInput)
 )
 
 // FunctionInput is the size of a function's input in MiB.
@@ -27,9 +27,17 @@ const FunctionInput = 32
 // functionFile is where it lies.
 const functionFile = "/input"
 
-func functionRecipe(name, file, summary string) recipe {
+func uriParserOf(mebibytes int) recipe {
+	return functionRecipe("uri-parser", "uri_parser.c", "function that splits URIs into tokens", mebibytes)
+}
+
+func hashingOf(mebibytes int) recipe {
+	return functionRecipe("hashing", "hashing.c", "function that hashes keys to indexes", mebibytes)
+}
+
+func functionRecipe(name, file, summary string, mebibytes int) recipe {
 	program := path.Join("usr/bin", name)
-	size := strconv.Itoa(FunctionInput)
+	size := strconv.Itoa(mebibytes)
 	return recipe{
 		name:        name,
 		summary:     summary + ", and an input of " + size + " MiB",

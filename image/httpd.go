@@ -14,23 +14,27 @@ import (
 // httpdRecipe holds Apache's server with the modules that the distribution
 // enables for it, a configuration of our own (the distribution's is put together
 // by scripts, which do not run here) and files to serve.
-var httpdRecipe = recipe{
-	name:        "httpd",
-	summary:     fmt.Sprintf("Apache httpd and %d MiB of files that it serves", HTTPDFiles*HTTPDFileSize>>20),
-	packages:    []string{"apache2-bin"},
-	programs:    append([]string{"/usr/sbin/apache2"}, modulePaths(httpdModules)...),
-	keep:        []string{"libgcc-s1"}, // which the C library loads to end a thread
-	directories: []string{"data", httpdRoot},
-	config: Config{
-		Cmd:        []string{"/usr/sbin/apache2", "-D", "FOREGROUND", "-f", "/etc/httpd.conf", "-c", "Listen 80"},
-		WorkingDir: "/data",
-		Ports:      []int{80},
-	},
-	add: addSite,
-	sources: func() ([]byte, error) {
-		files := strconv.Itoa(HTTPDFiles) + " " + strconv.Itoa(HTTPDFileSize)
-		return []byte(httpdConfiguration() + mimeTypes + HTTPDIndex + files), nil
-	},
+var httpdRecipe = httpdOf(HTTPDFiles)
+
+func httpdOf(files int) recipe {
+	return recipe{
+		name:        "httpd",
+		summary:     fmt.Sprintf("Apache httpd and %d MiB of files that it serves", files*HTTPDFileSize>>20),
+		packages:    []string{"apache2-bin"},
+		programs:    append([]string{"/usr/sbin/apache2"}, modulePaths(httpdModules)...),
+		keep:        []string{"libgcc-s1"}, // which the C library loads to end a thread
+		directories: []string{"data", httpdRoot},
+		config: Config{
+			Cmd:        []string{"/usr/sbin/apache2", "-D", "FOREGROUND", "-f", "/etc/httpd.conf", "-c", "Listen 80"},
+			WorkingDir: "/data",
+			Ports:      []int{80},
+		},
+		add: func(_ context.Context, b *build) error { return addSite(b, files) },
+		sources: func() ([]byte, error) {
+			size := strconv.Itoa(files) + " " + strconv.Itoa(HTTPDFileSize)
+			return []byte(httpdConfiguration() + mimeTypes + HTTPDIndex + size), nil
+		},
+	}
 }
 
 // What the server's document root holds: files of one size, and an index.
@@ -106,14 +110,14 @@ MaxKeepAliveRequests 0
 // addSite writes the configuration and the files. The first line of each is its
 // path, by which a client knows it. The rest is drawn from a fixed seed, so that it is
 // the same everywhere and no compression makes little of it.
-func addSite(_ context.Context, b *build) error {
+func addSite(b *build, count int) error {
 	files := map[string][]byte{
 		"etc/httpd.conf":          []byte(httpdConfiguration()),
 		"etc/mime.types":          []byte(mimeTypes),
 		httpdRoot + "/index.html": []byte(HTTPDIndex),
 	}
 	random := rand.New(rand.NewChaCha8([32]byte{1}))
-	for n := range HTTPDFiles {
+	for n := range count {
 		text := bytes.Repeat([]byte{'\n'}, HTTPDFileSize)
 		head := copy(text, HTTPDFile(n)) + 1
 		for i := head; i < len(text); i++ {
@@ -122,6 +126,13 @@ func addSite(_ context.Context, b *build) error {
 			}
 		}
 		files[httpdRoot+HTTPDFile(n)] = text
+		// So many are not held in memory at once.
+		if len(files) == HTTPDFiles {
+			if err := b.writeFiles(files); err != nil {
+				return err
+			}
+			clear(files)
+		}
 	}
 	return b.writeFiles(files)
 }

@@ -17,31 +17,35 @@ import (
 // ours on LMDB, and a store that it made: so the data are there, below the layer
 // that a container writes to, before it starts, and all containers of the image map
 // the same file.
-var mapstoreRecipe = recipe{
-	name:        "mapstore",
-	summary:     fmt.Sprintf("database on memory-mapped storage (LMDB), and a store of %d MiB", MapstoreData),
-	programs:    []string{"/" + mapstoreProgram},
-	directories: []string{"data"},
-	config: Config{
-		Cmd:        []string{"/" + mapstoreProgram, "serve", "--port", strconv.Itoa(mapstorePort), MapstoreFile},
-		WorkingDir: "/data",
-		Ports:      []int{mapstorePort},
-	},
-	tools: lmdbCompilerRecipe.name,
-	add:   addMapstore,
-	sources: func() ([]byte, error) {
-		sources, err := mapstoreSources()
-		if err != nil {
-			return nil, err
-		}
-		parts := [][]byte{[]byte(strconv.Itoa(MapstoreData))}
-		for _, name := range sortedKeys(sources) {
-			parts = append(parts, sources[name])
-		}
-		return source(
-			slices.Concat(programs.MapstoreFlags, programs.MapstoreSources, programs.MapstoreLibraries),
-			parts...), nil
-	},
+var mapstoreRecipe = mapstoreOf(MapstoreData)
+
+func mapstoreOf(mebibytes int) recipe {
+	return recipe{
+		name:        "mapstore",
+		summary:     fmt.Sprintf("database on memory-mapped storage (LMDB), and a store of %d MiB", mebibytes),
+		programs:    []string{"/" + mapstoreProgram},
+		directories: []string{"data"},
+		config: Config{
+			Cmd:        []string{"/" + mapstoreProgram, "serve", "--port", strconv.Itoa(mapstorePort), MapstoreFile},
+			WorkingDir: "/data",
+			Ports:      []int{mapstorePort},
+		},
+		tools: lmdbCompilerRecipe.name,
+		add:   func(ctx context.Context, b *build) error { return addMapstore(ctx, b, mebibytes) },
+		sources: func() ([]byte, error) {
+			sources, err := mapstoreSources()
+			if err != nil {
+				return nil, err
+			}
+			parts := [][]byte{[]byte(strconv.Itoa(mebibytes))}
+			for _, name := range sortedKeys(sources) {
+				parts = append(parts, sources[name])
+			}
+			return source(
+				slices.Concat(programs.MapstoreFlags, programs.MapstoreSources, programs.MapstoreLibraries),
+				parts...), nil
+		},
+	}
 }
 
 // lmdbCompilerRecipe is the compiler with LMDB beside it.
@@ -62,7 +66,7 @@ const (
 	mapstorePort    = 6379
 )
 
-func addMapstore(ctx context.Context, b *build) error {
+func addMapstore(ctx context.Context, b *build, mebibytes int) error {
 	sources, err := mapstoreSources()
 	if err != nil {
 		return err
@@ -71,7 +75,7 @@ func addMapstore(ctx context.Context, b *build) error {
 	if err := b.compile(ctx, mapstoreProgram, sources, programs.MapstoreFlags, compiled...); err != nil {
 		return err
 	}
-	generate := []string{"/" + mapstoreProgram, "generate", "--data", strconv.Itoa(MapstoreData), MapstoreFile}
+	generate := []string{"/" + mapstoreProgram, "generate", "--data", strconv.Itoa(mebibytes), MapstoreFile}
 	if _, err = b.chroot(ctx, b.root, nil, generate...); err != nil {
 		return fmt.Errorf("make the store: %w", err)
 	}

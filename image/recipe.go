@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,6 +18,7 @@ import (
 // are wanted (what these do not need is left out), and what is added.
 type recipe struct {
 	name     string
+	lockedBy string // the recipe whose lock file holds the packages; empty: its own
 	summary  string
 	packages []string
 	programs []string
@@ -93,13 +95,16 @@ func (s *Store) Recipes() []string {
 }
 
 func findRecipe(name string) (recipe, bool) {
-	for _, r := range slices.Concat(recipes, toolRecipes) {
+	for _, r := range slices.Concat(recipes, largeRecipes, toolRecipes) {
 		if r.name == name {
 			return r, true
 		}
 	}
 	return recipe{}, false
 }
+
+// lockName is the recipe whose lock file holds the packages.
+func (r recipe) lockName() string { return cmp.Or(r.lockedBy, r.name) }
 
 // buildFormat is raised when the way of building changes what is built.
 const buildFormat = 1
@@ -110,7 +115,7 @@ func (r recipe) key(arch string) (string, error) {
 		"format": buildFormat, "arch": arch, "name": r.name, "packages": r.packages, "programs": r.programs,
 		"keep": r.keep, "directories": r.directories, "config": r.config, "links": r.links,
 	}
-	_, text, _, err := readLock(r.name, debianArch(arch))
+	_, text, _, err := readLock(r.lockName(), debianArch(arch))
 	if err != nil {
 		return "", err
 	}
@@ -149,7 +154,8 @@ func (r recipe) key(arch string) (string, error) {
 // not have it yet. Errors are [Missing] where the host lacks something, and
 // [Full].
 func (s *Store) Recipe(ctx context.Context, name string) (Image, error) {
-	if !slices.Contains(s.Recipes(), name) {
+	named := func(r recipe) bool { return r.name == name }
+	if !slices.ContainsFunc(recipes, named) && !slices.ContainsFunc(largeRecipes, named) {
 		return Image{}, fmt.Errorf("no recipe %q: there are %s", name, strings.Join(s.Recipes(), ", "))
 	}
 	r, _ := findRecipe(name)

@@ -18,6 +18,7 @@ type fio struct{ workloadOf[fioPlan] }
 func (fio) Name() string    { return "fio" }
 func (fio) Summary() string { return "random reads of a memory-mapped file" }
 func (fio) Source() Source  { return Source{Recipe: "fio"} }
+func (fio) dataInImage()    {}
 
 // fio's engine maps a file as a whole up to this size, in MiB, and in windows above.
 const mostFioData = 1024
@@ -35,7 +36,8 @@ type fioPlan struct {
 func (plan fioPlan) parse(from *parameters) fioPlan {
 	const there = image.FioData
 	plan.mebibytes = from.whole("data", there, 1, mostFioData, fmt.Sprintf("MiB of the file, RANGE; "+
-		"a file above %d is written in /data first, and comes from the disk", there))
+		"%d, as S1 had, is in an image of its own; another above %d is written in /data first, and comes from the disk",
+		image.LargeData, there))
 	plan.reads = from.whole("reads", 1_000_000, 1, 1e9,
 		"of 4 KiB, 1 to 10^9; each block once in random order, then anew from a new mapping")
 	plan.rate = from.wholeOr("rate", unlimited, 0, 1, 1e9, "reads per second, 1 to 10^9, such as the 200 of a disk "+
@@ -64,7 +66,7 @@ func (plan fioPlan) program() Program {
 		args = append(args, "--rate_iops="+number(plan.rate))
 	}
 
-	if plan.mebibytes <= image.FioData {
+	if !made(plan.mebibytes, image.FioData) {
 		args = append(args, "--filename=/file", "--readonly", "--allow_file_create=0")
 	} else {
 		args = append(args, "--filename=/data/file")

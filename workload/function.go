@@ -31,6 +31,7 @@ const mostFunctionData = 4095
 func (f function) Name() string    { return f.name }
 func (f function) Summary() string { return f.summary }
 func (f function) Source() Source  { return Source{Recipe: f.name} }
+func (function) dataInImage()      {}
 
 func (f function) Params() []Param { return declared(f.parse) }
 
@@ -42,7 +43,8 @@ type functionPlan struct {
 func (f function) parse(from *parameters) (plan functionPlan) {
 	const there = image.FunctionInput
 	plan.mebibytes = from.whole("data", there, 1, mostFunctionData, fmt.Sprintf("MiB of input, RANGE; "+
-		"what is above %d is made in /data first, in a time of its own", there))
+		"%d, as S1 had, is in an image of its own; what else is above %d is made in /data first, in a time of its own",
+		image.LargeData, there))
 	plan.sparse = from.word("access", "dense", "dense: all of the input; sparse: the first fifth of each page of 4 KiB",
 		"dense", "sparse") == "sparse"
 	plan.held = from.until(untilExit,
@@ -80,7 +82,7 @@ func (f function) Metrics(p Params) []Metric {
 		{Name: "wall", Unit: "s", Better: Lower, Doc: "from the request to launch to the end, what the platform took included"},
 		{Name: "cpu", Unit: "s", Better: Lower, Doc: "user and system time of the function"},
 	}
-	if plan, err := parsed(p, f.parse); err == nil && plan.mebibytes > image.FunctionInput {
+	if plan, err := parsed(p, f.parse); err == nil && made(plan.mebibytes, image.FunctionInput) {
 		metrics = append(metrics, Metric{Name: "making", Unit: "s", Better: Lower, Doc: "of an input larger than the image's, before the work"})
 	}
 	return metrics
@@ -110,7 +112,7 @@ func (f function) Drive(ctx context.Context, t Trial) error {
 	if exit.CPU >= 0 {
 		t.Record("cpu", exit.CPU.Seconds())
 	}
-	if plan.mebibytes > image.FunctionInput {
+	if made(plan.mebibytes, image.FunctionInput) {
 		t.Record("making", o.Generated)
 	}
 	return nil

@@ -24,6 +24,7 @@ type httpd struct {
 func (httpd) Name() string    { return "httpd" }
 func (httpd) Summary() string { return "Apache httpd serving files, loaded over HTTP by tare" }
 func (httpd) Source() Source  { return Source{Recipe: "httpd"} }
+func (httpd) dataInImage()    {}
 
 const httpdPort = 80
 
@@ -41,7 +42,11 @@ type httpdPlan struct {
 
 func (plan httpdPlan) parse(from *parameters) httpdPlan {
 	plan.listening = from.listening(httpdPort)
-	plan.data = from.whole("data", 16, 1, httpdData, "MiB of files that are asked for, RANGE")
+	plan.data = from.whole("data", 16, 1, image.LargeData, fmt.Sprintf("MiB of files that are asked for, 1 to %d; "+
+		"or %d, as S1 had, in an image of its own", httpdData, image.LargeData))
+	if made(plan.data, httpdData) {
+		from.refuse("data", fmt.Sprintf("a whole number from 1 to %d, or %d", httpdData, image.LargeData))
+	}
 	plan.access = from.access(uniform, serial+": one after the other")
 	plan.fresh = from.freshConnections()
 	plan.logs = from.word("access-log", "off", "off, or on: a line for each request, to standard output", "off", "on") == "on"

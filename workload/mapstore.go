@@ -27,6 +27,7 @@ func (mapstore) Summary() string {
 	return "database on memory-mapped storage (LMDB), loaded over Redis' protocol by tare"
 }
 func (mapstore) Source() Source { return Source{Recipe: "mapstore"} }
+func (mapstore) dataInImage()   {}
 
 const mapstorePort = 6379
 
@@ -41,7 +42,8 @@ func (plan mapstorePlan) parse(from *parameters) mapstorePlan {
 	const there = image.MapstoreData
 	plan.listening = from.listening(mapstorePort)
 	plan.data = from.whole("data", there, 1, mostData, fmt.Sprintf("MiB of records that are asked for, RANGE; "+
-		"what is above %d is made in /data first, each copy's its own", there))
+		"%d, as S1 had, is in an image of its own; what else is above %d is made in /data first, each copy's its own",
+		image.LargeData, there))
 	plan.reads = from.whole("reads", 100, 0, 100, "percent of the operations that read a record, RANGE; "+
 		"with any that write, each copy has a store of its own in /data, mapped for writing")
 	plan.access = from.access(uniform)
@@ -51,7 +53,7 @@ func (plan mapstorePlan) parse(from *parameters) mapstorePlan {
 
 // own tells that the store is not the image's, which is neither long enough for all
 // nor ever written to.
-func (p mapstorePlan) own() bool { return p.data > image.MapstoreData || p.reads < 100 }
+func (p mapstorePlan) own() bool { return made(p.data, image.MapstoreData) || p.reads < 100 }
 
 func (plan mapstorePlan) program() Program {
 	args := []string{"/usr/bin/mapstore", "serve", "--address", plan.listen, "--port", strconv.Itoa(plan.port)}

@@ -23,6 +23,7 @@ type pagerank struct {
 func (pagerank) Name() string    { return "pagerank" }
 func (pagerank) Summary() string { return "PageRank, vertices memory-mapped and edges read" }
 func (pagerank) Source() Source  { return Source{Recipe: "pagerank"} }
+func (pagerank) dataInImage()    {}
 
 // mostPageRankData is what the program takes at most, in MiB of edges.
 const mostPageRankData = 2048
@@ -44,14 +45,16 @@ type pagerankPlan struct {
 func (plan pagerankPlan) parse(from *parameters) pagerankPlan {
 	const there = image.PageRankGraph
 	plan.mebibytes = from.whole("data", there, 1, mostPageRankData, fmt.Sprintf("MiB of edges, 8 bytes each, RANGE; "+
-		"another graph than the image's %d is made in /data first, in a time of its own", there))
+		"%d, as S1 had, is in an image of its own; another graph than its %d is made in /data first, in a time of its own",
+		image.LargeData, there))
 	plan.degree = from.whole("degree", image.PageRankDegree, 1, 1024,
 		"edges of a vertex in the mean, at least, RANGE; a vertex is mapped with 24 bytes")
 	plan.iterations = int(from.whole("iterations", 20, 1, 1000, "RANGE"))
 	plan.held = from.until(untilExit,
 		"exit: it ends with its iterations; signal: it goes on until it is stopped, to be watched")
 	plan.size = rankSizeOf(plan.mebibytes<<20, plan.degree)
-	plan.made = plan.size != rankSizeOf(there<<20, image.PageRankDegree)
+	plan.made = plan.size != rankSizeOf(there<<20, image.PageRankDegree) &&
+		plan.size != rankSizeOf(image.LargeData<<20, image.PageRankDegree)
 	return plan
 }
 

@@ -272,7 +272,7 @@ func (b *builder) group(s Subject, params workload.Params, variant string) (lab.
 	g := lab.Group{Workload: name}
 	sources := s.Sources
 	if len(sources) == 0 {
-		sources = []workload.Source{s.Workload.Source()}
+		sources = []workload.Source{workload.SourceOf(s.Workload, params)}
 	}
 	seen := map[string]bool{}
 	add := func(r rung, src workload.Source, sourceLabel string) error {
