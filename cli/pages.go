@@ -13,6 +13,7 @@ import (
 	"tare/container"
 	"tare/kernel/file"
 	"tare/kernel/host"
+	"tare/kernel/hugepages"
 	"tare/lab"
 	"tare/platform"
 	"tare/probe/pagetable"
@@ -42,6 +43,10 @@ type pagesFlags struct {
 	params    []string
 	copies    int
 	aslr      []string
+
+	hugePages  string
+	disruptive bool
+	setHuge    func(to string) (restore func() error, err error) // nil until the run is made ready
 
 	steady time.Duration
 	window time.Duration
@@ -95,11 +100,14 @@ unless --workload names others.`,
 		Example: `  tare pages web-1 web-2
   tare pages --all
   tare pages --workload httpd,fio --copies 4 --steady 20s
+  tare pages --huge-pages always --aslr off --disruptive
   tare pages --quick`,
 		ValidArgsFunction: completeContainers,
 	}
 	f.flagsOf(cmd, 2*time.Minute)
 	cmd.Flags().BoolVar(&f.all, "all", false, "count every container on this host, by image, and the possible savings")
+	cmd.Flags().StringVar(&f.hugePages, "huge-pages", "", "transparent huge pages of the host during trials: always, madvise or never (default: as found; requires --disruptive)")
+	cmd.Flags().BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: setting its transparent huge pages")
 	cmd.Flags().BoolVar(&f.contents, "contents", false, "with --all: compare the bytes of a sample of anonymous pages, and of files in several images; this marks those pages as used")
 	return cmd, f.study(cmd.Name())
 }
@@ -162,7 +170,7 @@ func completeContainers(cmd *cobra.Command, _ []string, _ string) ([]string, cob
 }
 
 // experimental are the flags that mean nothing for running containers.
-var experimental = []string{"workload", "copies", "aslr", "platform", "image", "param", "blocks", "budget", "seed", "quick", "dry-run", "yes"}
+var experimental = []string{"workload", "copies", "aslr", "huge-pages", "disruptive", "platform", "image", "param", "blocks", "budget", "seed", "quick", "dry-run", "yes"}
 
 // live looks at what runs, where the command line names any of it.
 func (f *pagesFlags) live(a *app, cmd *cobra.Command, args []string) (done bool, err error) {
@@ -344,7 +352,9 @@ func (f *pagesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (d l
 		return d, usageError("--image %s: name the workload that it is for with --workload", f.image)
 	default:
 		var subjects []workload.Subject
-		if subjects, err = pages.S1(); err == nil {
+		// A short run is not worth the time that large images take to be made.
+		large := !changed("steady") && host.Memory >= pages.LargeMemory
+		if subjects, err = pages.S1(large); err == nil {
 			o.Subjects, err = setSubjects(subjects, f.params, "")
 		}
 	}
@@ -353,6 +363,11 @@ func (f *pagesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (d l
 	}
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return d, err
+	}
+	if o.HugePages, o.SetHugePages = f.hugePages, f.setHuge; changed("huge-pages") {
+		if err := f.checkHugePages(); err != nil {
+			return d, err
+		}
 	}
 	// All copies share one CPU, as S1's four shared a core; the load has the others.
 	if o.Base.CPUSet == "" && len(host.CPUs) > 0 {
@@ -372,8 +387,23 @@ func (f *pagesFlags) design(cmd *cobra.Command, _ []string, host studyHost) (d l
 	return pages.Design(o)
 }
 
-// prepare makes the probes that this host has.
-func (f *pagesFlags) prepare(context.Context, *measuring, *studyHost) (undo func() error, err error) {
+// checkHugePages refuses what huge pages cannot be set to.
+func (f *pagesFlags) checkHugePages() error {
+	if words := []string{hugepages.Always, "madvise", "never"}; !slices.Contains(words, f.hugePages) {
+		return usageError("--huge-pages %s: want %s", f.hugePages, strings.Join(words, ", "))
+	}
+	if !f.disruptive {
+		return usageError("--huge-pages sets the transparent huge pages of the whole host: give --disruptive to allow it")
+	}
+	if err := hugepages.Directory("").Settable(); err != nil {
+		return withCode(exitHost, err)
+	}
+	return nil
+}
+
+// prepare makes the probes that this host has, and has the ledger know of what is set.
+func (f *pagesFlags) prepare(_ context.Context, m *measuring, _ *studyHost) (undo func() error, err error) {
+	f.setHuge = func(to string) (func() error, error) { return lab.HugePages(m.session.Ledger, to) }
 	watch, stop := pages.Watch(f.look.census, f.look.faults)
 	f.watch = &watch
 	return func() error { stop(); return nil }, nil

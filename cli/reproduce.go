@@ -60,7 +60,7 @@ listed with the host that could.`,
 	flags.BoolVar(&f.quick, "quick", false, "three short blocks of each run, in 45 minutes unless --budget gives another time")
 	flags.BoolVar(&f.full, "full", false, "the published sizes; takes weeks")
 	flags.DurationVar(&f.budget, "budget", 0, "time for all runs: those that do not fit are left for the next time")
-	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: taking CPUs offline")
+	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: taking CPUs offline, setting transparent huge pages")
 	flags.StringVar(&f.out, "out", "", "directory for the HTML pages (default: reports/ in the state directory)")
 	flags.StringVar(&f.json, "json", "", "write the claims as JSON to this file (- for standard output)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the runs and their times, and run nothing")

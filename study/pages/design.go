@@ -29,7 +29,11 @@ type Options struct {
 	Window time.Duration
 	// ASLR are the levels of address-space randomisation: "off", "on".
 	ASLR []string
-	Base platform.Setting
+	// HugePages is what the kernel's transparent huge pages are set to while a trial is
+	// made, and SetHugePages sets them; where HugePages is empty they are as found.
+	HugePages    string
+	SetHugePages func(to string) (restore func() error, err error)
+	Base         platform.Setting
 	// Census and Faults are what is measured; at least one.
 	Census, Faults bool
 
@@ -46,6 +50,7 @@ const (
 	factorCopies = "copies"
 	factorSteady = "steady"
 	factorWindow = "for"
+	factorHuge   = "huge-pages" // absent where they are as found
 
 	aslrOff = "off"
 	aslrOn  = "on"
@@ -71,15 +76,24 @@ var s1Subjects = []struct {
 	{"uri-parser", map[string]string{"access": "sparse"}},
 }
 
-// S1 are the applications of S1.
-func S1() ([]workload.Subject, error) {
+// LargeMemory is how much memory a host must have for S1's data sets: four copies of a
+// function that keeps what it finds in 500 MB take 2.2 GiB.
+const LargeMemory = 8 << 30
+
+// S1 are the applications of S1. Where large is set, their data are as large as S1's, in
+// images that all copies share; ArcadeDB fills itself, which takes too long for that.
+func S1(large bool) ([]workload.Subject, error) {
 	var all []workload.Subject
 	for _, s := range s1Subjects {
 		w, err := workload.Lookup(s.workload)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, workload.Subject{Workload: w, Params: maps.Clone(s.params)})
+		subject := workload.Subject{Workload: w, Params: maps.Clone(s.params)}
+		if large {
+			subject = subject.Large()
+		}
+		all = append(all, subject)
 	}
 	return all, nil
 }
@@ -191,22 +205,41 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 			return g, fmt.Errorf("platform %s: %w", o.Platform, err)
 		}
 		label := o.Platform + " aslr=" + level
+		factors := map[string]string{
+			factorASLR: level, factorCopies: strconv.Itoa(o.Copies),
+			factorSteady: t.steady.String(), factorWindow: t.window.String(),
+		}
+		if o.HugePages != "" {
+			label += " " + factorHuge + "=" + o.HugePages
+			factors[factorHuge] = o.HugePages
+		}
 		g.Conditions = append(g.Conditions, lab.Condition{
 			Condition: record.Condition{
 				ID:    g.Workload + "@" + strings.ReplaceAll(label, " ", ","),
 				Label: label, Workload: g.Workload, Params: params,
 				Platform: o.Platform, Setting: setting, Baseline: i == 0, Metrics: metrics,
-				Factors: map[string]string{
-					factorASLR: level, factorCopies: strconv.Itoa(o.Copies),
-					factorSteady: t.steady.String(), factorWindow: t.window.String(),
-				},
+				Factors: factors,
 			},
-			Program: s.Workload, Source: s.Image(), Procedure: t.run,
+			Program: s.Workload, Source: s.Image(), Procedure: t.run, Around: o.around(),
 			Limit: 10*time.Minute + 2*t.steady + time.Duration(o.Copies)*5*time.Second,
 			Takes: t.steady + time.Duration(o.Copies)*assumedEach,
 		})
 	}
 	return g, nil
+}
+
+// around has huge pages set as asked for while a trial is made; nil where nothing is.
+func (o Options) around() lab.Around {
+	if o.HugePages == "" {
+		return nil
+	}
+	return func(context.Context) (func(context.Context) error, error) {
+		restore, err := o.SetHugePages(o.HugePages)
+		if err != nil {
+			return nil, err
+		}
+		return func(context.Context) error { return restore() }, nil
+	}
 }
 
 // simulated counts the instructions of a function's life by running it once more, as

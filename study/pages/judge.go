@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -107,6 +108,9 @@ func (c verdicts) over(
 	}
 	text := fmt.Sprintf("%d of S1's %d applications, %d copies each, address randomisation %s, %d blocks",
 		len(of), all, copiesOf(of[0].Condition), c.aslr, blocks)
+	if word := of[0].Factors[factorHuge]; word != "" {
+		text += "; huge pages set to " + word + " for the trials"
+	}
 	if len(stand) > 0 {
 		text += "; " + strings.Join(stand, ", ")
 	}
@@ -346,25 +350,27 @@ func (c verdicts) huge() (claim.Judgement, bool) {
 	if len(shared) > 0 {
 		j.Ours += "; groupable huge pages in " + strings.Join(shared, ", ")
 	}
-	setting := hugeSetting(c.Run.Host)
+	setting := c.hugeSetting()
 	j.Rests = "; huge pages are set to " + setting
 	var why string
 	j.Verdict, why = claim.Decide(
 		claim.When(claim.Is(above || len(shared) > 0), claim.Refuted, ""),
 		claim.When(claim.Is(setting != "always"), claim.Inconclusive,
-			"; only memory that asks for them can be huge, so that their absence shows nothing: set "+
-				"/sys/kernel/mm/transparent_hugepage/enabled to always"),
+			"; only memory that asks for them can be huge, so that their absence shows nothing: run "+
+				"tare pages --huge-pages always --disruptive"),
 		claim.When(claim.Is(!unsure), claim.Confirmed, ""))
 	j.Rests += why
 	return c.over(j, of, blocks, ofAll), true
 }
 
-// hugeSetting is the kernel's setting of transparent huge pages.
-func hugeSetting(h record.Host) string {
-	if h.THP == "" {
-		return "an unknown value"
+// hugeSetting is the kernel's setting of transparent huge pages while trials were made.
+func (r reading) hugeSetting() string {
+	for _, c := range r.Run.Conditions {
+		if word := c.Factors[factorHuge]; word != "" {
+			return word
+		}
 	}
-	return h.THP
+	return cmp.Or(r.Run.Host.THP, "an unknown value")
 }
 
 // duplicated is S1.9: many faults are taken by several containers.

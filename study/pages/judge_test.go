@@ -193,8 +193,15 @@ func TestVerdictsWithoutStandIns(t *testing.T) {
 	}
 	// Where memory has to ask for huge pages, that there are none shows nothing; that there are, much.
 	run.Host.THP = "madvise"
-	if j := verdictOn(t, "S1.8", run); j.Verdict != claim.Inconclusive || !strings.Contains(j.Rests, "to always") {
+	if j := verdictOn(t, "S1.8", run); j.Verdict != claim.Inconclusive || !strings.Contains(j.Rests, "--huge-pages always") {
 		t.Errorf("madvise: %s (%s)", j.Verdict, j.Rests)
+	}
+	// What was set for the trials counts, and not what the host had.
+	for i := range run.Conditions {
+		run.Conditions[i].Factors[factorHuge] = "always"
+	}
+	if j := verdictOn(t, "S1.8", run); j.Verdict != claim.Qualified || !strings.Contains(j.Rests, "set to always") {
+		t.Errorf("always for the trials: %s (%s)", j.Verdict, j.Rests)
 	}
 	all := typical()
 	all["pagerank"]["steady-huge-of-active"] = 12

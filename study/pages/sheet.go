@@ -305,7 +305,7 @@ func (p *page) activity() []report.Part {
 	t := report.Table{
 		Title: "Active and huge pages, % of entries",
 		Note: "Active: on the kernel's list of active pages. Huge: in a transparent huge page of anonymous memory. " +
-			"Huge pages are set to " + hugeSetting(p.Run.Host) + " here.",
+			"Huge pages are set to " + p.hugeSetting() + " here.",
 		Method: "The kernel puts a page on a list some time after its first fault: fresh pages are on none. " +
 			"Large folio: the page is in a folio of several pages. The page cache uses them today; Linux 4.4, which S1 ran, did not.",
 		Columns: p.columns([]report.Column{

@@ -111,3 +111,23 @@ func TestATrialThatFailsLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+// Huge pages are set before a trial is made, and put back after it.
+func TestHugePagesAreSetForATrial(t *testing.T) {
+	if (Options{}).around() != nil {
+		t.Error("the host is changed unasked")
+	}
+	set := "madvise"
+	o := Options{HugePages: "always", SetHugePages: func(to string) (func() error, error) {
+		found := set
+		set = to
+		return func() error { set = found; return nil }, nil
+	}}
+	restore, err := o.around()(t.Context())
+	if err != nil || set != "always" {
+		t.Fatalf("set to %s, %v", set, err)
+	}
+	if err := restore(t.Context()); err != nil || set != "madvise" {
+		t.Errorf("put back to %s, %v", set, err)
+	}
+}
