@@ -78,7 +78,9 @@ func (n Need) partly(part string) Need {
 // What decides several claims in short.
 var (
 	startsInShort = []string{"tare", "startup", "--platform", "docker", "--rate", "1,8", "--knee=false", "--profile"}
+	startsOfAll   = []string{"tare", "startup", "--platform", "docker", "--rate", "1,2,4,8", "--knee=false", "--workload", "s1"}
 	pagesInShort  = []string{"tare", "pages", "--aslr", "off", "--steady", "10s"}
+	hugePages     = []string{"--huge-pages", "always", "--disruptive"}
 
 	transcodingInShort = []string{
 		"tare", "platforms", "--workload", "ffmpeg", "--cpus", "0.5,1,1.5,2", "--platform", "oci",

@@ -1,5 +1,7 @@
 package claim
 
+import "slices"
+
 // characterization is the source of S1.1 to S1.15.
 var characterization = Paper{
 	Key:   "S1",
@@ -32,7 +34,7 @@ var s1 = []Claim{
 	{
 		ID: "S1.1", Paper: characterization, Study: "startup",
 		Quick:   []string{"tare", "startup", "--platform", "docker", "--rate", "1,8", "--knee=false"},
-		Command: []string{"tare", "startup", "--platform", "docker", "--rate", "1,2,4,8"},
+		Command: startsOfAll,
 		Short:   "the more starts a second, the slower; the tail most",
 		Says:    "When containers are started at a growing rate, a start takes longer on average, though by a smaller factor than the rate grows; the 95th percentile grows by a larger factor than the mean.",
 		Published: []Figure{
@@ -41,13 +43,13 @@ var s1 = []Claim{
 			exactly("mean, 8 a second", 2.65, "s"), exactly("p95, 8 a second", 4.59, "s"),
 		},
 		Remark:    "2 starts a second were run too; their figures stand in a picture only. That the engine takes starts one after another is given as the cause.",
-		HowJudged: "The engine's answer at the highest rate against that at the lowest, of the rates that the engine keeps up with. Confirmed where the growth of the mean lies wholly above 1 times and below the growth of the rate, and the growth of the p95 divided by that of the mean wholly above 1 times; refuted where any of the three lies wholly on the other side. Qualified where fewer rates could be kept up with than were asked, or starts failed: beyond the knee latency grows for as long as one goes on starting, and says nothing of a rate. By one application, where S1 has the mean of its own, it is qualified at best, and refutes nothing. Seconds are shown and not judged.",
-		Limits:    []Figure{exactly("no growth", 1, "times")},
+		HowJudged: "The engine's answer at the highest rate against that at the lowest, of the rates that the engine keeps up with. Confirmed where the growth of the mean lies wholly above 1.05 times, the smallest effect of interest, and below the growth of the rate, and the growth of the p95 divided by that of the mean wholly above 1.05 times; refuted where any of the three lies wholly on the other side. Qualified where fewer rates could be kept up with than were asked, or starts failed: beyond the knee latency grows for as long as one goes on starting, and says nothing of a rate. Of several applications both growths are geometric means over them, by block. By fewer than three applications, where S1 has the mean of its own, it is qualified at best, and refutes nothing; with programs that stand in for S1's it is qualified at best. Seconds are shown and not judged.",
+		Limits:    []Figure{atLeast("growth", 1.05, "times")},
 	},
 	{
 		ID: "S1.2", Paper: characterization, Study: "startup",
-		Quick:   []string{"tare", "startup", "--platform", "docker", "--rate", "8", "--knee=false", "--count", "10", "--workload", "empty,redis,httpd,docstore,uri-parser,hashing"},
-		Command: []string{"tare", "startup", "--platform", "docker", "--rate", "8", "--workload", "empty,redis,httpd,docstore,uri-parser,hashing"},
+		Quick:   []string{"tare", "startup", "--platform", "docker", "--rate", "4", "--knee=false", "--count", "10", "--workload", "s1"},
+		Command: startsOfAll,
 		Short:   "applications start alike, but for the document database",
 		Says:    "At the highest rate most applications take about as long to start as one another; the document database, which maps its storage into memory, stands out. What makes the difference is the image's size, what the program does before it serves, and how it launches processes.",
 		Remark:  "In a picture only, at 8 starts a second.",
@@ -58,7 +60,7 @@ var s1 = []Claim{
 	{
 		ID: "S1.3", Paper: characterization, Study: "startup",
 		Quick:     startsInShort,
-		Command:   []string{"tare", "startup", "--platform", "docker", "--rate", "1,2,4,8", "--profile"},
+		Command:   append(slices.Clone(startsOfAll), "--profile"),
 		Short:     "more than half of a start's CPU time is the kernel's",
 		Says:      "Of the time spent on CPUs while containers come up, the kernel takes more than the engine, its libraries and runtimes and the application together.",
 		Published: []Figure{exactly("kernel", 56.94, "%"), exactly("user", 43.06, "%")},
@@ -68,7 +70,7 @@ var s1 = []Claim{
 	{
 		ID: "S1.4", Paper: characterization, Study: "startup",
 		Quick:   startsInShort,
-		Command: []string{"tare", "startup", "--platform", "docker", "--rate", "1,2,4,8", "--profile"},
+		Command: append(slices.Clone(startsOfAll), "--profile"),
 		Short:   "memory and process set-up, and Go's heap, make 40 %",
 		Says:    "Two groups of functions explain about two fifths of a start: in the kernel, setting up memory and processes (copying page ranges, handling faults, unmapping them again); in Go programs, allocating memory and collecting it.",
 		Published: []Figure{
@@ -119,12 +121,13 @@ var s1 = []Claim{
 		Limits:        []Figure{atLeast("groupable among active", 50, "%")},
 	},
 	{
-		ID: "S1.8", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
-		Quick:     pagesInShort,
+		ID: "S1.8", Paper: characterization, Study: "pages",
+		Quick:     append(slices.Clone(pagesInShort), hugePages...),
+		Command:   append([]string{"tare", "pages", "--aslr", "off"}, hugePages...),
 		Short:     "huge pages hardly occur, and never where pages are shared",
 		Says:      "Transparent huge pages cover next to none of the active pages, and none that is mapped by several processes, since they are made for anonymous memory only.",
 		Published: []Figure{atMost("huge among active, Graphchi", 0.07, "%"), exactly("huge among groupable", 0, "%")},
-		HowJudged: "Active entries that lie in transparent huge pages, by application. Confirmed where none has more than 1 % and no groupable entry is huge, while the kernel's setting of huge pages is always; refuted where any has wholly more, under whatever setting. Inconclusive under another setting, by which only memory that asks for them can be huge: that there are none shows nothing then.",
+		HowJudged: "Active entries that lie in transparent huge pages, by application. Confirmed where none has more than 1 % and no groupable entry is huge, while the kernel's setting of huge pages is always, which --huge-pages makes for the trials; refuted where any has wholly more, under whatever setting. Inconclusive under another setting, by which only memory that asks for them can be huge: that there are none shows nothing then.",
 		Limits:    []Figure{atMost("huge among active", 1, "%")},
 	},
 	{

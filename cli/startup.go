@@ -66,7 +66,7 @@ function, and the causes of waits.`,
 	flags.StringSliceVar(&f.rates, "rate", nil, "starts per second, one ramp each, or none (default 1,2,4,8)")
 	flags.IntVar(&f.count, "count", 0, "containers of each ramp (default: four seconds' worth, 10 to 64)")
 	flags.StringVar(&f.arrivals, "arrivals", string(load.Uniform), "how starts are spaced: uniform or poisson")
-	flags.StringSliceVar(&f.workloads, "workload", nil, "the same as WORKLOAD: names of `tare workloads`, YAML files, or all (default redis)")
+	flags.StringSliceVar(&f.workloads, "workload", nil, "the same as WORKLOAD: names of `tare workloads`, YAML files, all, or s1: the nine applications of S1 (default redis)")
 	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the workload's own")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
 	flags.BoolVar(&f.knee, "knee", true, "search the highest rate at which the backlog does not grow")
@@ -83,6 +83,9 @@ function, and the causes of waits.`,
 		design: f.design, prepare: f.prepare,
 	}
 }
+
+// s1Applications names those of S1 together.
+const s1Applications = "s1"
 
 // completeWorkloads offers the workloads that we ship, and files.
 func completeWorkloads(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -134,7 +137,14 @@ func (f *startupFlags) design(cmd *cobra.Command, args []string, host studyHost)
 	if len(names) == 0 {
 		names = []string{"redis"}
 	}
-	if o.Subjects, err = readSubjects(names, f.params, f.image); err != nil {
+	if slices.Equal(names, []string{s1Applications}) {
+		if o.Subjects, err = startup.S1(); err == nil {
+			o.Subjects, err = setSubjects(o.Subjects, f.params, f.image)
+		}
+	} else {
+		o.Subjects, err = readSubjects(names, f.params, f.image)
+	}
+	if err != nil {
 		return d, err
 	}
 	if err := f.readCache(&o); err != nil {

@@ -75,8 +75,8 @@ var everything = claim.Abilities{CPUs: 64, Counters: true, KVM: true, GPU: true,
 
 func TestPlan(t *testing.T) {
 	b := bench{
-		{line: "tare startup --platform docker --rate 1,2,4,8 --profile", conditions: "1 8 p", budget: 20 * time.Minute, pass: 4 * time.Minute},
-		{line: "tare startup --platform docker --rate 1,2,4,8", conditions: "1 8", budget: 20 * time.Minute, pass: time.Minute},
+		{line: "tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile", conditions: "1 8 p", budget: 20 * time.Minute, pass: 4 * time.Minute},
+		{line: "tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1", conditions: "1 8", budget: 20 * time.Minute, pass: time.Minute},
 		{line: "tare startup --platform docker --rate 1,8", conditions: "1 8", budget: 20 * time.Minute, pass: time.Minute},
 		{line: "tare platforms --host-cpus", conditions: "a", budget: time.Minute, pass: time.Second},
 		{line: "tare latency cpu", conditions: "a b", budget: 10 * time.Minute, pass: 5 * time.Minute},
@@ -92,15 +92,15 @@ func TestPlan(t *testing.T) {
 		want       []string
 	}{
 		{name: "claims of one command share its run", ids: "S1.3 S1.4", on: everything,
-			want: []string{"S1.3, S1.4 | tare startup --platform docker --rate 1,2,4,8 --profile | 20m0s"}},
+			want: []string{"S1.3, S1.4 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile | 20m0s"}},
 		{name: "a run that has all conditions of another decides its claims, in the time of both", ids: "S1.1 S1.3", on: everything,
-			want: []string{"S1.1, S1.3 | tare startup --platform docker --rate 1,2,4,8 --profile --budget 40m | 40m0s"}},
+			want: []string{"S1.1, S1.3 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile --budget 40m | 40m0s"}},
 		{name: "three blocks fit", ids: "S4.1", on: everything,
 			want: []string{"S4.1 | tare latency cpu --budget 15m | 15m0s"}},
 		{name: "quick", ids: "S1.1", extent: reproduction.Quick, on: everything,
 			want: []string{"S1.1 | tare startup --platform docker --rate 1,8 --knee=false --blocks 3 --budget 4m | 3m0s"}},
 		{name: "as published, where the study has that", ids: "S1.1 S4.2", extent: reproduction.Full, on: everything,
-			want: []string{"S1.1 | tare startup --platform docker --rate 1,2,4,8 | 20m0s", "S4.2 | tare latency cpu --full | 15m0s"}},
+			want: []string{"S1.1 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 | 20m0s", "S4.2 | tare latency cpu --full | 15m0s"}},
 		{name: "a host that decides a part", ids: "S4.3", on: claim.Abilities{},
 			want: []string{"S4.3 | tare latency cpu --budget 15m | 15m0s"}},
 		{name: "a host that decides nothing, a study that refuses", ids: "S1.13 S1.14 S5.1 S5.2", on: claim.Abilities{},

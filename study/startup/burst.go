@@ -17,7 +17,7 @@ const burstRate = 1e5
 
 func (r burst) run(ctx context.Context, b lab.Bench) error {
 	r.rate = burstRate
-	timings, err := r.measure(ctx, b)
+	timings, _, err := r.measure(ctx, b)
 	if err != nil {
 		return err
 	}

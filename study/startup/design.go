@@ -103,8 +103,9 @@ func Design(o Options) (lab.Design, error) {
 		return d, err
 	}
 	d.Plan.Notes = append(append(d.Plan.Notes, notes...), o.Watch.Notes...)
-	for _, s := range o.Subjects {
-		groups, notes, err := o.groups(s, platforms)
+	names := namesOf(o.Subjects)
+	for i, s := range o.Subjects {
+		groups, notes, err := o.groups(s, names[i], platforms)
 		if err != nil {
 			return d, err
 		}
@@ -175,7 +176,9 @@ func (o Options) platforms() (names, notes []string, err error) {
 }
 
 // groups lists a workload's groups.
-func (o Options) groups(s workload.Subject, platforms []string) (groups []lab.Group, notes []string, err error) {
+func (o Options) groups(
+	s workload.Subject, name string, platforms []string,
+) (groups []lab.Group, notes []string, err error) {
 	params, err := workload.Resolve(s.Workload, s.Params)
 	if err != nil {
 		return nil, nil, &kit.Usage{Text: err.Error()}
@@ -191,7 +194,7 @@ func (o Options) groups(s workload.Subject, platforms []string) (groups []lab.Gr
 	if n := o.Base.Network; len(program.Ports) > 0 && (n == "" || n == platform.NetworkHost) {
 		return nil, nil, kit.Usagef("%s serves a port, which only one container can have in the host's network: give --network bridge", s.Workload.Name())
 	}
-	b := groupBuilder{Options: o, subject: s, params: params, service: asked}
+	b := groupBuilder{Options: o, subject: s, name: name, params: params, service: asked}
 	base := func(rate float64, count int) ramp {
 		return ramp{
 			workload: s.Workload, rate: rate, count: count, arrival: o.Arrival,
@@ -286,6 +289,7 @@ func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp,
 type groupBuilder struct {
 	Options
 	subject workload.Subject
+	name    string
 	params  workload.Params
 	service bool
 }
@@ -294,7 +298,7 @@ type groupBuilder struct {
 func (b groupBuilder) group(
 	variant string, platforms []string, metrics []workload.Metric, run lab.Procedure, factors map[string]string,
 ) lab.Group {
-	g := lab.Group{Workload: b.subject.Workload.Name() + "[" + variant + "]"}
+	g := lab.Group{Workload: b.name + "[" + variant + "]"}
 	for i, p := range platforms {
 		g.Conditions = append(g.Conditions, b.condition(g.Workload, p, p, maps.Clone(factors), metrics, i == 0, run))
 	}
@@ -312,7 +316,7 @@ type level struct {
 func (b groupBuilder) versus(
 	variant, on string, metrics []workload.Metric, kind, factor string, levels ...level,
 ) lab.Group {
-	g := lab.Group{Workload: fmt.Sprintf("%s[%s,%s]", b.subject.Workload.Name(), variant, on)}
+	g := lab.Group{Workload: fmt.Sprintf("%s[%s,%s]", b.name, variant, on)}
 	for i, l := range levels {
 		factors := map[string]string{factorKind: kind, factor: l.name}
 		label := on + " " + factor + "=" + l.name

@@ -20,6 +20,19 @@ type fleet struct {
 	program    workload.Program
 	args       []string // the whole command
 	containers []*container
+	torn       tearing
+}
+
+// tearing is how long each container took to end and to be removed.
+type tearing struct {
+	mu   sync.Mutex
+	took []time.Duration
+}
+
+func (t *tearing) add(took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.took = append(t.took, took)
 }
 
 // container is one of a fleet, from its making to its removal.
@@ -103,7 +116,11 @@ func (f *fleet) stop(ctx context.Context) error {
 	defer cancel()
 	return eachOf(len(f.containers), makers, func(i int) error {
 		if c := f.containers[i]; c != nil && c.created != nil {
-			return c.created.Stop(ctx)
+			began := time.Now()
+			if err := c.created.Stop(ctx); err != nil {
+				return err
+			}
+			f.torn.add(time.Since(began))
 		}
 		return nil
 	})

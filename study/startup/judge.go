@@ -3,17 +3,23 @@ package startup
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"tare/claim"
+	"tare/overhead"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
 )
 
-// judged is the platform on which S1's claims are made.
-const judged = "docker"
+// judged is the platform on which S1's claims are made, and floor the workload that is no
+// application: what a start costs without one.
+const (
+	judged = "docker"
+	floor  = "empty"
+)
 
 // Judge reaches verdicts on S1.1 to S1.4 (published study of container start-up)
 // from a run, as far as it holds what decides them. The rules and thresholds are the claims' own (package claim).
@@ -35,96 +41,155 @@ const (
 	perSecond = 1e-6
 )
 
+// atRate is one rate, of all applications that are judged.
+type atRate struct {
+	rate float64
+	of   []record.Condition // by application
+}
+
+// asked are the rates of the applications that were asked for the most of them, in order.
+// The floor counts where there is nothing else.
+func (r reading) asked() (rates []atRate, applications []string) {
+	var all [][]record.Condition
+	for _, w := range r.workloads() {
+		if ramps := r.ramps(w, judged); len(ramps) > 1 {
+			all = append(all, ramps)
+		}
+	}
+	if len(all) > 1 {
+		all = slices.DeleteFunc(all, func(ramps []record.Condition) bool { return workloadOf(ramps[0]) == floor })
+	}
+	most := 0
+	for _, ramps := range all {
+		most = max(most, len(ramps))
+	}
+	rates = make([]atRate, most)
+	for _, ramps := range all {
+		if len(ramps) < most {
+			continue
+		}
+		applications = append(applications, workloadOf(ramps[0]))
+		for i, c := range ramps {
+			rates[i].rate = rate(c)
+			rates[i].of = append(rates[i].of, c)
+		}
+	}
+	return rates, applications
+}
+
+// beyond says why a rate says nothing of itself; empty where it does.
+func (r reading) beyond(s atRate) string {
+	switch {
+	case slices.ContainsFunc(s.of, r.past):
+		return "the engine does not keep up"
+	case slices.ContainsFunc(s.of, r.failing):
+		return "starts failed"
+	}
+	return ""
+}
+
+// mean is a metric's mean over the applications.
+func (r reading) mean(s atRate, metric string) stats.Estimate {
+	if len(s.of) == 1 {
+		return r.Value(s.of[0], metric)
+	}
+	return r.share(s.of, metric)
+}
+
+// growths are those from one rate to another, of the mean and of the p95 over that of the
+// mean: by block, the geometric means over applications. The two intervals hold together.
+func (r reading) growths(low, high atRate) (mean, tail stats.Estimate) {
+	means, tails, counts := map[int]float64{}, map[int]float64{}, map[int]int{}
+	for i := range low.of {
+		before, after := r.PerBlock(low.of[i], answer+"-mean"), r.PerBlock(high.of[i], answer+"-mean")
+		for block, tail := range r.tailGrowths(low.of[i], high.of[i], 0.95) {
+			if !(before[block] > 0 && after[block] > 0 && tail > 0) {
+				continue
+			}
+			means[block] += math.Log(after[block]/before[block]) / float64(len(low.of))
+			tails[block] += math.Log(tail) / float64(len(low.of))
+			counts[block]++
+		}
+	}
+	inAll := func(logs map[int]float64) []float64 {
+		all := map[int]float64{}
+		for block, v := range logs {
+			if counts[block] == len(low.of) {
+				all[block] = math.Exp(v)
+			}
+		}
+		return overhead.InOrder(all)
+	}
+	const estimates = 2
+	level, seed := 1-(1-r.Level())/estimates, r.Run.Seed
+	return stats.GeometricMean(inAll(means), level, seed), stats.GeometricMean(inAll(tails), level, seed)
+}
+
 // judgeRates is S1.1: the mean grows with the rate and less than it, the p95
 // more than the mean.
 func judgeRates(r reading) (claim.Judgement, bool) {
 	const id = "S1.1"
 	j := claim.Judgement{Claim: id}
-	var asked, kept []record.Condition
-	for _, w := range r.workloads() {
-		ramps := r.ramps(w, judged)
-		if len(ramps) > len(asked) {
-			asked = ramps
-		}
-	}
+	asked, applications := r.asked()
 	if len(asked) < 2 {
 		return j, false
 	}
-	for _, c := range asked {
-		mean := r.Value(c, answer+"-mean")
-		at := fmt.Sprintf(", %g a second", rate(c)) // the name of a stored figure
-		if mean.Value == mean.Value {
-			j.Figures = append(j.Figures, claim.Measured(
-				claim.Ours("mean"+at, mean, perSecond, "s"),
-				claim.Ours("p95"+at, r.Value(c, answer+"-p95"), perSecond, "s"))...)
-		}
-	}
 	// Up to the first rate that is not kept up with, or at which starts failed.
+	var kept []atRate
 	beyond := ""
-	for _, c := range asked {
-		if r.past(c) {
-			beyond = fmt.Sprintf("; at %g/s the engine does not keep up", rate(c))
-		} else if r.failing(c) {
-			beyond = fmt.Sprintf("; at %g/s starts failed", rate(c))
-		}
-		if beyond != "" {
-			break
-		}
-		kept = append(kept, c)
-	}
-	workload := workloadOf(asked[0])
 	var rates []string
-	for _, c := range asked {
-		text := fmt.Sprintf("at %g/s mean %s ms, p95 %s ms", rate(c),
-			report.Said(r.Value(c, answer+"-mean"), perMilli), report.Said(r.Value(c, answer+"-p95"), perMilli))
-		if r.past(c) {
-			text += " (past the knee)"
-		} else if r.failing(c) {
-			text += " (starts failed)"
+	for _, s := range asked {
+		mean, tail := r.mean(s, answer+"-mean"), r.mean(s, answer+"-p95")
+		at := fmt.Sprintf(", %g a second", s.rate) // the name of a stored figure
+		if mean.Value == mean.Value {
+			j.Figures = append(j.Figures,
+				claim.Measured(claim.Ours("mean"+at, mean, perSecond, "s"), claim.Ours("p95"+at, tail, perSecond, "s"))...)
+		}
+		text := fmt.Sprintf("at %g/s mean %s ms, p95 %s ms", s.rate, report.Said(mean, perMilli), report.Said(tail, perMilli))
+		if why := r.beyond(s); why != "" {
+			text += " (" + why + ")"
+			if beyond == "" {
+				beyond = fmt.Sprintf("; at %g/s %s", s.rate, why)
+			}
+		}
+		if beyond == "" {
+			kept = append(kept, s)
 		}
 		rates = append(rates, text)
 	}
-	j.Ours = workload + ": " + strings.Join(rates, "; ")
+	names := strings.Join(applications, ", ")
+	j.Ours = names + ": " + strings.Join(rates, "; ")
 	if len(kept) < 2 {
 		j.Verdict = claim.Inconclusive
 		j.Rests = fmt.Sprintf("%d of %d rates are sustained here: too few to compare", len(kept), len(asked))
 		return j, true
 	}
 	low, high := kept[0], kept[len(kept)-1]
-	meanLow, meanHigh := r.PerBlock(low, answer+"-mean"), r.PerBlock(high, answer+"-mean")
-	decides := r.together(2) // of the mean, and of the tail beyond it
-	mean := decides.Ratio(meanLow, meanHigh)
-	tail := decides.tailGrowth(low, high, 0.95)
+	mean, tail := r.growths(low, high)
 	if !mean.Known() || !tail.Known() {
 		j.Verdict = claim.Inconclusive
 		j.Rests = claim.TooFew(mean.N)
 		return j, true
 	}
-	none, span := claim.Threshold(id, "no growth"), rate(high)/rate(low)
+	least, span := claim.Threshold(id, "growth"), high.rate/low.rate
 	j.Figures = append(j.Figures,
 		claim.Ours("growth of the mean", mean, 1, "times"),
 		claim.Ours("growth of the p95 over that of the mean", tail, 1, "times"))
 	j.Rests = fmt.Sprintf("%s, %d blocks: from %g/s to %g/s the mean grows %s times, the p95 %s times as much as the mean",
-		workload, mean.N, rate(low), rate(high), report.Said(mean, 1), report.Said(tail, 1))
-	switch {
-	case mean.Interval.High < none || mean.Interval.Low > span || tail.Interval.High < none:
-		j.Verdict = claim.Refuted
-	case mean.Interval.Low > none && mean.Interval.High < span && tail.Interval.Low > none:
-		j.Verdict = claim.Confirmed
-		if len(kept) < len(asked) {
-			j.Verdict = claim.Qualified
-			j.Rests += beyond
-		}
-	default:
-		j.Verdict = claim.Inconclusive
+		names, mean.N, low.rate, high.rate, report.Said(mean, 1), report.Said(tail, 1))
+	grows := claim.Every(claim.Above(mean, least), claim.Below(mean, span), claim.Above(tail, least))
+	j.Verdict = grows.Verdict()
+	if j.Verdict == claim.Confirmed && len(kept) < len(asked) {
+		j.Verdict = claim.Qualified
+		j.Rests += beyond
 	}
-	return limited(j, workload), true
+	return limited(j, applications...), true
 }
 
 // judgeApplications is S1.2: applications start alike, but for the document
 // database.
 func judgeApplications(r reading) (claim.Judgement, bool) {
-	const id, database, floor = "S1.2", "docstore", "empty"
+	const id, database = "S1.2", "docstore"
 	j := claim.Judgement{Claim: id}
 	// The highest rate that all keep up with.
 	byRate := map[float64]map[string]record.Condition{}
@@ -210,7 +275,7 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 	}
 	if _, ok := perApplication[database]; ok && verdict == claim.Confirmed {
 		verdict = claim.Qualified
-		j.Rests += "; another document database stands in for MongoDB"
+		j.Rests += "; a stand-in: " + standsFor(database)
 	}
 	if len(outside) > 0 && verdict == claim.Refuted {
 		j.Rests += "; contrary to the claim: " + strings.Join(outside, ", ")
@@ -236,8 +301,8 @@ const fewest = 3
 func limited(j claim.Judgement, applications ...string) claim.Judgement {
 	var stand []string
 	for _, name := range applications {
-		if !slices.Contains([]string{"httpd", "fio"}, name) { // which S1 ran
-			stand = append(stand, name)
+		if instead := standsFor(name); instead != "" {
+			stand = append(stand, instead)
 		}
 	}
 	few := len(applications) < fewest
@@ -254,7 +319,7 @@ func limited(j claim.Judgement, applications ...string) claim.Judgement {
 		j.Rests += "; of " + strings.Join(applications, " and ") + " alone, where S1 has the mean of its applications"
 	}
 	if len(stand) > 0 {
-		j.Rests += "; none of S1's own programs: " + strings.Join(stand, ", ")
+		j.Rests += "; not S1's own programs: " + strings.Join(stand, ", ")
 	}
 	return j
 }

@@ -3,6 +3,8 @@ package startup
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"tare/claim"
 	"tare/record"
 	"tare/study/kit/kittest"
+	"tare/workload"
 )
 
 // made is a run whose figures are made up: what the judge must say of it is
@@ -29,9 +32,27 @@ func wobble(block, own int) float64 {
 	return 1 + 0.05*math.Sin(float64(3*block)) + 0.01*math.Sin(float64(7*block+5*own))
 }
 
-// ramp adds a ramp whose starts take so long, with latencies at most
-// spread times the mean apart.
+// ramp adds a ramp whose starts take mean milliseconds, but for a tenth that take tail.
 func (m *made) ramp(t *testing.T, workload, platform string, rate, mean, tail, grows float64) {
+	t.Helper()
+	own := len(m.run.Conditions) + 1
+	m.ramps(t, workload, platform, rate, grows, func(block, replicate int) (values []time.Duration) {
+		k := wobble(block, 2*own+replicate)
+		for i := range 40 {
+			v := mean * k
+			if i >= 36 {
+				v = tail * k
+			}
+			values = append(values, time.Duration(v*float64(time.Millisecond)))
+		}
+		return values
+	})
+}
+
+// ramps adds a ramp whose starts take what is drawn for a block and an execution.
+func (m *made) ramps(
+	t *testing.T, workload, platform string, rate, grows float64, drawn func(block, replicate int) []time.Duration,
+) {
 	t.Helper()
 	c := record.Condition{
 		ID: fmt.Sprintf("%s[rate=%g]@%s", workload, rate, platform), Label: platform, Workload: fmt.Sprintf("%s[rate=%g]", workload, rate), Platform: platform,
@@ -40,15 +61,7 @@ func (m *made) ramp(t *testing.T, workload, platform string, rate, mean, tail, g
 	m.run.Conditions = append(m.run.Conditions, c)
 	for block := 1; block <= m.blocks; block++ {
 		for replicate := range 2 {
-			k := wobble(block, 2*len(m.run.Conditions)+replicate)
-			var values []time.Duration
-			for i := range 40 {
-				v := mean * k
-				if i >= 36 {
-					v = tail * k
-				}
-				values = append(values, time.Duration(v*float64(time.Millisecond)))
-			}
+			values := drawn(block, replicate)
 			encoded, err := record.EncodeHistogram(latencyHistogram(values))
 			if err != nil {
 				t.Fatal(err)
@@ -117,6 +130,30 @@ func TestJudgeRates(t *testing.T) {
 	m.ramp(t, "redis", "oci:runc", 2, 120, 150, 0)
 	if got := verdictOf(t, m.run, "S1.1"); got.Verdict != claim.NotYetRun {
 		t.Errorf("a claim on Docker was judged without it: %+v", got)
+	}
+	// Of several applications the growths are means, and what one cannot keep up with counts.
+	for name, c := range map[string]struct {
+		of   []string
+		past string // the one whose backlog grows at the top
+		want claim.Verdict
+	}{
+		"three of S1's own":             {[]string{"httpd", "fio", "hashing"}, "", claim.Confirmed},
+		"the floor beside them":         {[]string{"empty", "httpd", "fio", "hashing"}, "", claim.Confirmed},
+		"one that stands in":            {[]string{"httpd", "fio", "docstore"}, "", claim.Qualified},
+		"one that is past its knee":     {[]string{"httpd", "fio", "hashing"}, "fio", claim.Qualified},
+		"two":                           {[]string{"httpd", "fio"}, "", claim.Qualified},
+		"a function by what it touches": {[]string{"httpd", "fio", "hashing access=sparse"}, "", claim.Confirmed},
+	} {
+		m := makeRun(6)
+		for _, w := range c.of {
+			top := map[string]float64{c.past: 40}[w]
+			m.ramp(t, w, "docker", 1, 680, 780, 0)
+			m.ramp(t, w, "docker", 4, 1550, 2240, 0)
+			m.ramp(t, w, "docker", 8, 2650, 4590, top)
+		}
+		if got := verdictOf(t, m.run, "S1.1"); got.Verdict != c.want || strings.Contains(got.Ours, "empty") {
+			t.Errorf("%s: %s (%s; %s), want %s", name, got.Verdict, got.Ours, got.Rests, c.want)
+		}
 	}
 	m = makeRun(1)
 	m.ramp(t, "redis", "docker", 1, 680, 780, 0)
@@ -229,5 +266,97 @@ func TestSheetOfAnyRun(t *testing.T) {
 	s := Study.Sheet(full.run, nil, Judge(full.run))
 	if !strings.Contains(s.Answer, "At 1 start per second, redis takes ") || !strings.Contains(s.Answer, " to start on docker") {
 		t.Errorf("the answer does not say what holds at the highest rate that is kept up with: %s", s.Answer)
+	}
+}
+
+// decisive leaves a run with the metrics that decide: the others only take time.
+func decisive(run record.Run, metrics ...string) reading {
+	for i := range run.Conditions {
+		c := &run.Conditions[i]
+		c.Metrics = slices.DeleteFunc(c.Metrics, func(m workload.Metric) bool { return !slices.Contains(metrics, m.Name) })
+	}
+	return read(run)
+}
+
+// Latencies and shares that are anything at all, in three blocks, confirm nothing.
+func TestNoiseConfirmsNothing(t *testing.T) {
+	applications := []string{"httpd", "fio", "hashing"}
+	starts := func(seed uint64) record.Run {
+		random := rand.New(rand.NewPCG(seed, 1))
+		m := makeRun(3)
+		for _, w := range applications {
+			for _, rate := range []float64{1, 8} {
+				m.ramps(t, w, "docker", rate, 0, func(int, int) []time.Duration {
+					scale := math.Exp(0.5 * random.NormFloat64())
+					values := make([]time.Duration, 20)
+					for i := range values {
+						values[i] = time.Duration(scale * math.Exp(0.5*random.NormFloat64()) * float64(time.Second))
+					}
+					return values
+				})
+			}
+		}
+		return m.run
+	}
+	profiles := func(seed uint64) record.Run {
+		random := rand.New(rand.NewPCG(seed, 2))
+		m := makeRun(3)
+		for _, w := range applications {
+			m.profile(w, 0, 0, 0, 0)
+		}
+		for _, trial := range m.run.Trials {
+			for i := range trial.Samples {
+				trial.Samples[i].Value = 100 * random.Float64()
+				if trial.Samples[i].Metric == unassignedShare {
+					trial.Samples[i].Value /= 10
+				}
+			}
+		}
+		return m.run
+	}
+	for id, c := range map[string]struct {
+		judge   func(reading) (claim.Judgement, bool)
+		runOf   func(seed uint64) record.Run
+		metrics []string
+	}{
+		"S1.1": {judgeRates, starts, []string{answer + "-mean"}},
+		"S1.3": {judgeKernel, profiles, []string{kernelShare}},
+		"S1.4": {judgeGroups, profiles, []string{memoryShare, heapShare, bothShare, unassignedShare}},
+	} {
+		kittest.NoiseConfirmsNothing(t, id, func(seed uint64) (claim.Judgement, bool) { return c.judge(decisive(c.runOf(seed), c.metrics...)) })
+	}
+	kittest.NoiseConfirmsNothing(t, "S1.2", func(seed uint64) (claim.Judgement, bool) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		m := makeRun(3)
+		for _, w := range []string{"httpd", "fio", "docstore"} {
+			m.ramps(t, w, "docker", 8, 0, func(int, int) []time.Duration {
+				return []time.Duration{time.Duration(math.Exp(0.5*random.NormFloat64()) * float64(time.Second))}
+			})
+		}
+		j, ok := judgeApplications(decisive(m.run, answer+"-mean"))
+		if j.Verdict == claim.Qualified { // as good as it gets with a stand-in
+			j.Verdict = claim.Confirmed
+		}
+		return j, ok
+	})
+}
+
+// Subjects of one workload have names of their own, and S1's are nine.
+func TestApplications(t *testing.T) {
+	subjects, err := S1()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := namesOf(subjects)
+	if len(names) != 9 || len(applications) != 9 {
+		t.Errorf("S1's applications: %q, want nine", names)
+	}
+	for i, name := range names {
+		if a := applications[i]; name != a.name() || standsFor(name) != a.standIn {
+			t.Errorf("%s is %+v, and stands for %q", name, a, standsFor(name))
+		}
+	}
+	if got := standsFor("redis"); got != "redis" {
+		t.Errorf("redis stands for %q", got)
 	}
 }

@@ -110,7 +110,7 @@ func (k knee) run(ctx context.Context, b lab.Bench) error {
 	if b.WarmUp() {
 		r := k.ramp
 		r.rate, r.count = k.from, warmUpCount
-		_, err := r.measure(ctx, b)
+		_, _, err := r.measure(ctx, b)
 		return err
 	}
 	failures, tries := 0, 0
@@ -118,7 +118,7 @@ func (k knee) run(ctx context.Context, b lab.Bench) error {
 		r := k.ramp
 		r.rate, r.count = rate, kneeCount(rate)
 		return decide(func() (stats.Estimate, error) {
-			timings, err := r.measure(ctx, b)
+			timings, _, err := r.measure(ctx, b)
 			tries++
 			if _, none := err.(*NothingStarted); none {
 				failures += r.count

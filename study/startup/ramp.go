@@ -39,10 +39,11 @@ type observer interface {
 
 // run is the trial's procedure.
 func (r ramp) run(ctx context.Context, b lab.Bench) (err error) {
-	timings, err := r.measure(ctx, b)
+	timings, torn, err := r.measure(ctx, b)
 	if err != nil {
 		return err
 	}
+	b.Record(tearDown, meanMicros(torn))
 	if layers, err := image.Layers(b.Image()); err == nil {
 		b.Covariate("image_layers", float64(layers))
 	}
@@ -50,36 +51,36 @@ func (r ramp) run(ctx context.Context, b lab.Bench) (err error) {
 	return recordRamp(b, timings)
 }
 
-// measure lays out a fleet, releases it on schedule, and removes it.
-func (r ramp) measure(ctx context.Context, b lab.Bench) (timings []timing, err error) {
+// measure lays out a fleet, releases it on schedule, and removes it; torn is how long each
+// container took to be removed.
+func (r ramp) measure(ctx context.Context, b lab.Bench) (timings []timing, torn []time.Duration, err error) {
 	if b.WarmUp() {
 		r.count = min(r.count, warmUpCount)
 	}
 	f, err := lay(ctx, b, r.workload, r.count)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() {
-		if serr := f.stop(ctx); serr != nil {
-			err = errors.Join(err, serr)
-		}
+		err = errors.Join(err, f.stop(ctx))
+		torn = f.torn.took
 	}()
 	if err := b.Measuring(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	end := func(time.Time, []timing) error { return nil }
 	if r.observe != nil {
 		if end, err = r.observe.begin(ctx, b, f); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	s := starter{bench: b, watch: r.watch, answerIn: r.answerIn, readyIn: r.readyIn}
 	timings, origin, err := s.release(ctx, f, load.Moments(r.arrival, r.rate, r.count, b.Seed()))
 	if err != nil {
-		return nil, errors.Join(err, end(time.Time{}, nil))
+		return nil, nil, errors.Join(err, end(time.Time{}, nil))
 	}
 	if err := errors.Join(end(origin, timings), b.Measured()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if r.watch != nil {
 		b.Tally(unseenFirsts, float64(unseen(timings)))
@@ -87,10 +88,10 @@ func (r ramp) measure(ctx context.Context, b lab.Bench) (timings []timing, err e
 	}
 	if instance := f.living(); instance != nil {
 		if err := b.InForce(instance); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return timings, nothingStarted(timings)
+	return timings, nil, nothingStarted(timings)
 }
 
 // Covariates of the watch for first instructions.

@@ -81,7 +81,7 @@ func profileMetrics() []workload.Metric {
 type profiled struct{ ramp }
 
 func (p profiled) run(ctx context.Context, b lab.Bench) error {
-	timings, err := p.measure(ctx, b)
+	timings, _, err := p.measure(ctx, b)
 	if err != nil {
 		return err
 	}

@@ -216,13 +216,15 @@ func (p *page) latencyTable(w, latency string) report.Table {
 	}
 	switch latency {
 	case answer:
-		t.Columns = append(t.Columns, report.Column{Head: "failed starts", Number: true},
+		t.Columns = append(t.Columns, report.Column{Head: "tear-down, mean", Number: true},
+			report.Column{Head: "failed starts", Number: true},
 			report.Column{Head: "most in flight", Number: true, Optional: true}, report.Column{Head: "sustained"})
 		t.Note = fmt.Sprintf("Times count from the intended moment of each start. "+
 			"A rate is not sustained (past the knee) where more than %.0f %% of the arrivals pile up: their share stands beside it. "+
 			"Latency then grows for as long as the load lasts: the figures describe this number of starts, not the rate.", 100*kneeGrowth)
 		t.Method = "Means: geometric means of the blocks' means. Percentiles and maxima: of the starts of all blocks. " +
-			"Failed starts are counted, and are in no latency."
+			"Failed starts are counted, and are in no latency. " +
+			fmt.Sprintf("Tear-down ends and removes the containers after the last start, %d at a time.", makers)
 	case ready:
 		t.Note = "Docker's time includes one request to the engine, for the container's address."
 		t.Method = "Readiness is polled. The pause is a twentieth of the time so far, so times are up to 5 % too long."
@@ -250,7 +252,8 @@ func (p *page) latencyRow(c record.Condition, latency string) []report.Cell {
 	row = append(row, p.toned(c, report.Measured(p.largest(c, latency+"-max")*perMilli)))
 	if latency == answer {
 		row[1].Detail = "" // the last column has it
-		row = append(row, p.failures(c), report.Measured(p.Value(c, inFlight).Value), p.sustained(c))
+		row = append(row, report.Estimated(p.Value(c, tearDown), perMilli), p.failures(c))
+		row = append(row, report.Measured(p.Value(c, inFlight).Value), p.sustained(c))
 	}
 	return row
 }

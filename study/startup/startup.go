@@ -13,6 +13,9 @@
 // kind is stands in ramp.go (one rate), knee.go (the highest rate that is kept
 // up with), single.go (one start at a time, traced), burst.go (all at once).
 //
+// After a ramp its containers are ended and removed, a few at a time; how long that takes
+// is timed beside the starts.
+//
 // Where S1 and this study differ: S1 says neither how many containers it
 // started a point nor how long, and measured the answer alone, with arrivals
 // that it does not describe; here the number is stated, arrivals are uniform or
@@ -21,6 +24,7 @@
 package startup
 
 import (
+	"fmt"
 	"time"
 
 	"tare/workload"
@@ -40,6 +44,7 @@ const (
 	growth     = "growth"
 	throughput = "throughput"
 	inFlight   = "in-flight"
+	tearDown   = "tear-down-mean"
 	kneeRate   = "knee"
 )
 
@@ -94,6 +99,8 @@ func rampMetrics(service bool) []workload.Metric {
 			Doc: "starts answered, over the time from the first's moment to the last's answer"},
 		workload.Metric{Name: inFlight, Unit: "starts", Better: workload.Lower,
 			Doc: "most starts that were due and not answered at one moment"},
+		workload.Metric{Name: tearDown, Unit: "us", Better: workload.Lower,
+			Doc: fmt.Sprintf("mean time to end and remove a container, %d at a time", makers)},
 		workload.Metric{Name: late + "-p99", Unit: "us", Better: workload.Lower, Quantile: 0.99, Histogram: late,
 			Doc: "how late the generator called the platform's client"},
 	)

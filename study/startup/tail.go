@@ -1,27 +1,24 @@
 package startup
 
 import (
-	"maps"
 	"math"
-	"slices"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"tare/record"
-	"tare/stats"
 )
 
-// tailGrowth estimates how many times more a quantile of the answer grows from one
-// rate to another than the mean does, paired by block.
+// tailGrowths are how many times more a quantile of the answer grows from one rate to
+// another than the mean does, by block.
 //
 // The quantile of ten starts is not that of forty, even where all take equally
 // long: it is an order statistic, of which the expectation depends on their
 // number. So both rates' are those of as many starts as the one with fewer has:
 // of all ways to draw so many from the block, the mean of the logarithm.
-func (r reading) tailGrowth(low, high record.Condition, quantile float64) stats.Estimate {
+func (r reading) tailGrowths(low, high record.Condition, quantile float64) map[int]float64 {
 	a, b := r.histograms(low, answer), r.histograms(high, answer)
-	var growth []float64
-	for _, block := range slices.Sorted(maps.Keys(a)) {
+	growth := map[int]float64{}
+	for block := range a {
 		if b[block] == nil {
 			continue
 		}
@@ -29,9 +26,9 @@ func (r reading) tailGrowth(low, high record.Condition, quantile float64) stats.
 		tail := func(h *hdrhistogram.Histogram) float64 {
 			return logQuantileOf(h, int(starts), quantile) - math.Log(h.Mean())
 		}
-		growth = append(growth, math.Exp(tail(b[block])-tail(a[block])))
+		growth[block] = math.Exp(tail(b[block]) - tail(a[block]))
 	}
-	return stats.GeometricMean(growth, r.Report.Level, r.Run.Seed)
+	return growth
 }
 
 // logQuantileOf is the expected logarithm of a quantile of n values that are

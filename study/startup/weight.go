@@ -2,6 +2,7 @@ package startup
 
 import (
 	"fmt"
+	"strings"
 
 	"tare/record"
 	"tare/report"
@@ -100,7 +101,8 @@ func next(run record.Run) string {
 	r := read(run)
 	switch {
 	case len(r.of(kindProfile)) == 0 && len(r.platforms()) > 0:
-		return "tare startup --platform " + r.platforms()[0] + " --workload " + r.workloads()[0] + " --rate 4 --profile"
+		workload, _, _ := strings.Cut(r.workloads()[0], " ") // without its parameters
+		return "tare startup --platform " + r.platforms()[0] + " --workload " + workload + " --rate 4 --profile"
 	case len(r.of(kindRamp)) > 0:
 		return "tare claims S1.1 S1.3 S1.4"
 	}
