@@ -26,10 +26,10 @@ type predictFlags struct {
 func (a *app) predict() *cobra.Command {
 	cmd := grouped(&cobra.Command{
 		Use:     "predict",
-		Short:   "Predict what a setting or a fan-out will do to a service",
-		Example: "  tare predict quota thrift --p99 5ms\n  tare predict fanout --slow 1% --calls 100",
-	}, "prediction", "quota or fanout")
-	cmd.AddCommand(a.study(latency.Name, predictQuota), a.predictFanout())
+		Short:   "Predict what a setting, a fan-out or a platform will cost",
+		Example: "  tare predict quota thrift --p99 5ms\n  tare predict fanout --slow 1% --calls 100\n  tare predict platform --cpus 0.75",
+	}, "prediction", "quota, fanout or platform")
+	cmd.AddCommand(a.study(latency.Name, predictQuota), a.predictFanout(), a.predictPlatform())
 	return cmd
 }
 

@@ -207,8 +207,10 @@ func (b *builder) groups(of workload.Subject) (groups []lab.Group, err error) {
 		}
 		if g := b.matrix(s, size); len(g.Conditions) > 1 {
 			groups = append(groups, g)
-			if w := b.watched(s, size, g); len(w.Conditions) > 1 {
-				groups = append(groups, w)
+			for _, more := range []lab.Group{b.watched(s, size, g), b.networked(s, size)} {
+				if len(more.Conditions) > 1 {
+					groups = append(groups, more)
+				}
 			}
 		}
 	}

@@ -144,7 +144,7 @@ func Parts(run record.Run) []report.Part {
 	r := read(run)
 	var parts []report.Part
 	for _, part := range []func() []report.Part{
-		r.heatParts, r.matrixPart, r.pinningPart, r.hostPart, r.tasksPart, r.partedPart, r.jointPart,
+		r.heatParts, r.matrixPart, r.pinningPart, r.hostPart, r.tasksPart, r.networkPart, r.partedPart, r.jointPart,
 		r.residualPart, r.sharesPart, r.causesPart, r.correlationPart, r.explainedPart, r.machinesPart, r.againstItself,
 	} {
 		parts = append(parts, part()...)

@@ -40,6 +40,7 @@ const (
 	factorSame     = "same"      // "yes" where vanilla and pinned are granted the same CPUs
 	factorTasks    = "tasks"     // how many processes the work is cut into
 	factorService  = "service"   // "yes" where the program serves a load
+	factorNetwork  = "network"   // where the network is what differs
 )
 
 // The questions.
@@ -48,6 +49,7 @@ const (
 	ofCauses  = "causes"
 	ofHosts   = "hosts"
 	ofTasking = "tasks"
+	ofNetwork = "network"
 )
 
 // The presets: the ways in which S2 granted CPUs.
