@@ -48,7 +48,8 @@ func Predict(run record.Run, ladders []record.Run, cpus []float64) (answer strin
 		for _, n := range p.asked(cpus) {
 			e, err := p.fit.Predict(p.pointAt(n))
 			row := []report.Cell{
-				{Text: p.workload}, {Text: p.column.label()}, {Text: cpusNumber(n)}, report.Absent(), r.measuredAt(p, n),
+				{Text: p.workload}, {Text: p.column.label()}, {Text: cpusNumber(n)},
+				report.Absent(), r.measuredAt(p, n),
 			}
 			if err != nil {
 				refused = append(refused, fmt.Sprintf("%s on %s: %v", p.workload, p.column.label(), err))
@@ -116,7 +117,8 @@ func (p parted) pointAt(cpus float64) size.Point {
 		return cmp.Compare(math.Abs(math.Log(a.CPUs/cpus)), math.Abs(math.Log(b.CPUs/cpus)))
 	})
 	return size.Point{
-		Workload: p.workload, CPUs: cpus, HostCPUs: nearest.HostCPUs, Intensity: nearest.Intensity, Tasks: nearest.Tasks,
+		Workload: p.workload, CPUs: cpus, HostCPUs: nearest.HostCPUs,
+		Intensity: nearest.Intensity, Tasks: nearest.Tasks,
 	}
 }
 
