@@ -34,13 +34,16 @@ func (k Kernel) check() error {
 	return nil
 }
 
-// Constants of kernel/sched/fair.c that no host can set.
+// Constants of kernel/sched/fair.c. Only the last can be set, by debugfs.
 const (
 	kept        = int64(time.Millisecond)     // min_cfs_rq_runtime: what an idle CPU keeps of its slice
 	slackDelay  = 5 * int64(time.Millisecond) // cfs_bandwidth_slack_period: how long what was given back waits
 	slackMargin = 2 * int64(
 		time.Millisecond,
 	) // min_bandwidth_expiration: and no longer where the pool is filled this soon
+	// turnLength is how long a task runs while others wait for its CPU (base_slice_ns): 0.7 to
+	// 3 ms by the kernel and its number of CPUs. It ends on a tick, which is rarely nearer.
+	turnLength = 3 * int64(time.Millisecond)
 )
 
 // ErrNoTick says that a configuration does not name the tick.

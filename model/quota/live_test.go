@@ -46,7 +46,7 @@ func newStage(t *testing.T, demand time.Duration) *stage {
 		t.Skip("no C compiler: apt-get install gcc libc6-dev")
 	}
 	program := filepath.Join(t.TempDir(), "service")
-	if out, err := exec.Command(cc, "-O1", "-o", program, "testdata/service.c", "-lm").CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-O1", "-pthread", "-o", program, "testdata/service.c", "-lm").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if _, err := exec.LookPath("chrt"); err != nil {
@@ -123,6 +123,7 @@ func (s *stage) measure(t *testing.T, b Bandwidth, a Arrival, requests int) meas
 		alone.Places = append(alone.Places, p)
 	}
 	client := s.group(t, alone.Child(fmt.Sprintf("client-%d", s.n)), cgroup.Limits{CPUs: "0"})
+	tasks := max(a.Connections, 1)
 	interval, seed := 0., 0
 	if a.Rate > 0 {
 		interval = 1e9 / a.Rate
@@ -130,18 +131,25 @@ func (s *stage) measure(t *testing.T, b Bandwidth, a Arrival, requests int) meas
 			seed = s.n
 		}
 	}
-	requestsOut, answersIn := pipe(t), pipe(t)
-	serve := exec.Command(s.program, "serve", strconv.Itoa(s.loops))
-	serve.Stdin, serve.Stdout = requestsOut[0], answersIn[1]
+	serve := exec.Command(s.program, "serve", strconv.Itoa(tasks), strconv.Itoa(s.loops))
 	// The client waits for a byte that this test sends, so that both are in their
-	// groups before the first request.
-	ask := exec.Command("sh", "-c", `read go <&3 && exec chrt -f 10 "$@"`, "sh", s.program, "ask", strconv.Itoa(requests), strconv.FormatFloat(interval, 'f', 0, 64), strconv.Itoa(seed))
-	var took bytes.Buffer
+	// groups before the first request. Its tasks have its class.
+	each := requests / tasks
+	ask := exec.Command("sh", "-c", `read go && exec chrt -f 10 "$@"`, "sh", s.program, "ask", strconv.Itoa(tasks),
+		strconv.Itoa(each), strconv.FormatFloat(interval, 'f', 0, 64), strconv.Itoa(seed))
 	begin := pipe(t)
-	ask.Stdin, ask.Stdout, ask.Stderr, ask.ExtraFiles = answersIn[0], requestsOut[1], &took, []*os.File{begin[0]}
+	var took bytes.Buffer
+	ask.Stdin, ask.Stderr = begin[0], &took
+	passed := []*os.File{begin[0]}
+	for range tasks {
+		requestsOut, answersIn := pipe(t), pipe(t)
+		serve.ExtraFiles = append(serve.ExtraFiles, requestsOut[0], answersIn[1])
+		ask.ExtraFiles = append(ask.ExtraFiles, answersIn[0], requestsOut[1])
+		passed = append(passed, requestsOut[0], requestsOut[1], answersIn[0], answersIn[1])
+	}
 	start(t, serve, service)
 	start(t, ask, client)
-	for _, f := range [...]*os.File{requestsOut[0], requestsOut[1], answersIn[0], answersIn[1], begin[0]} {
+	for _, f := range passed {
 		f.Close()
 	}
 	before, err := accounting.Take("/proc")
@@ -172,6 +180,7 @@ func (s *stage) measure(t *testing.T, b Bandwidth, a Arrival, requests int) meas
 		m.foreign = iv.Foreign + iv.Steal
 	}
 	m.use = cgroup.Use{CPU: after.CPU - use.CPU, Periods: after.Periods - use.Periods, Throttled: after.Throttled - use.Throttled, ThrottledTime: after.ThrottledTime - use.ThrottledTime}
+	requests = each * tasks
 	m.demand = m.use.CPU / time.Duration(requests)
 	m.latency = newHistogram()
 	for scan := bufio.NewScanner(&took); scan.Scan(); {
@@ -230,9 +239,9 @@ func start(t *testing.T, cmd *exec.Cmd, g cgroup.Group) {
 	}
 }
 
-// known is the service as a caller knows it.
+// known is the service as a caller knows it: a task for each connection.
 func (m measured) known() Service {
-	return Service{Demand: Demand{Mean: m.demand}, Base: m.latency, Threads: 1, CPUs: 1}
+	return Service{Demand: Demand{Mean: m.demand}, Base: m.latency, CPUs: 1}
 }
 
 // TestThePredictionIsWhatTheKernelDoes compares the model with the kernel of this
@@ -257,10 +266,12 @@ func TestThePredictionIsWhatTheKernelDoes(t *testing.T) {
 		for _, c := range []struct {
 			name    string
 			arrival Arrival
+			period  time.Duration
 			shares  []float64 // quota over period, as multiples of the demand's
 		}{
-			{"closed", Arrival{}, []float64{0.3, 0.6, 1.5}},
-			{"open", Arrival{Rate: 0.3 / demand.Seconds(), Poisson: true}, []float64{1.5}},
+			{"closed", Arrival{}, 10 * time.Millisecond, []float64{0.3, 0.6, 1.5}},
+			{"closed, 16 tasks", Arrival{Connections: 16}, 20 * time.Millisecond, []float64{0.2, 0.35}},
+			{"open", Arrival{Rate: 0.3 / demand.Seconds(), Poisson: true}, 10 * time.Millisecond, []float64{1.5}},
 		} {
 			for _, share := range c.shares {
 				t.Run(fmt.Sprintf("%v/%s/%g of the demand", demand, c.name, share), func(t *testing.T) {
@@ -280,9 +291,8 @@ func TestThePredictionIsWhatTheKernelDoes(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						const period = 10 * time.Millisecond
-						b := Bandwidth{Quota: max(time.Duration(share*load*float64(period)).Round(time.Microsecond), MinQuota), Period: period}
-						if of := float64(b.Quota) / float64(period) / load; math.Abs(of-1) < cliff {
+						b := Bandwidth{Quota: max(time.Duration(share*load*float64(c.period)).Round(time.Microsecond), MinQuota), Period: c.period}
+						if of := float64(b.Quota) / float64(c.period) / load; math.Abs(of-1) < cliff {
 							t.Skipf("a quota of %v is within the cliff", b.Quota)
 						}
 						m := s.measure(t, b, c.arrival, requests)

@@ -24,8 +24,11 @@
 //     the next tick besides. On a CPU shared with busy tasks, stalls were seen to
 //     last up to a tick longer than predicted.
 //   - A request's work is one stretch on a CPU, and its reply leaves at the
-//     stretch's end. Tasks of one CPU run one after the other: the model has no
-//     time slices, which matters where requests take more than some 3 ms.
+//     stretch's end.
+//   - The order in which tasks that wait for one CPU run. The kernel picks by what
+//     each has had, which the model does not know: it draws one of them. In order of
+//     arrival none would wait while others have a whole period's quota. A task gives
+//     way to others at the first tick after 3 ms.
 //   - Since Linux 6.18 a throttled task is held when it next returns to user
 //     mode. What the kernel still does for it before that is not held here, and
 //     not there; the model holds it at once, before its work.

@@ -47,7 +47,7 @@ type processor struct {
 
 const none = int32(-1)
 
-// queue is connections in order.
+// queue is connections in the order of their arrival.
 type queue struct {
 	items []int32
 	head  int
@@ -55,15 +55,6 @@ type queue struct {
 
 func (q *queue) len() int     { return len(q.items) - q.head }
 func (q *queue) push(c int32) { q.items = append(q.items, c) }
-
-func (q *queue) pushFront(c int32) {
-	if q.head > 0 {
-		q.head--
-		q.items[q.head] = c
-		return
-	}
-	q.items = append([]int32{c}, q.items...)
-}
 
 func (q *queue) pop() int32 {
 	c := q.items[q.head]
@@ -76,6 +67,15 @@ func (q *queue) pop() int32 {
 	return c
 }
 
+// takeAny takes one at random.
+func (q *queue) takeAny(random *rand.Rand) int32 {
+	if n := q.len(); n > 1 {
+		i := q.head + random.IntN(n)
+		q.items[q.head], q.items[i] = q.items[i], q.items[q.head]
+	}
+	return q.pop()
+}
+
 // simulation is one run of a service under a bandwidth.
 type simulation struct {
 	arrival  Arrival
@@ -84,7 +84,8 @@ type simulation struct {
 	phase    int64 // of the tick
 	pool     pool
 	draw     draw
-	schedule *moments // nil for a closed loop
+	order    *rand.Rand // of tasks that wait for a CPU
+	schedule *moments   // nil for a closed loop
 	rest     int64
 	waited   int64
 
@@ -123,8 +124,8 @@ type parameters struct {
 func simulate(p parameters) outcome {
 	// A source for each use, so that what is drawn for the requests is the same
 	// with a quota and without. The second word only keeps them apart.
-	phases, requests, gaps := rand.New(rand.NewPCG(p.seed, 1)), rand.New(rand.NewPCG(p.seed, 2)),
-		rand.New(rand.NewPCG(p.seed, 3))
+	source := func(use uint64) *rand.Rand { return rand.New(rand.NewPCG(p.seed, use)) }
+	phases, requests, gaps := source(1), source(2), source(3)
 	threads := p.service.Threads
 	if threads == 0 || threads > p.arrival.Connections {
 		threads = p.arrival.Connections
@@ -134,6 +135,7 @@ func simulate(p parameters) outcome {
 		stall:       int64(p.stall),
 		tick:        int64(p.kernel.Tick),
 		phase:       phases.Int64N(int64(p.kernel.Tick)),
+		order:       source(4),
 		draw:        draw{random: requests, base: p.base, demand: int64(p.demand), shape: p.service.Demand.Shape},
 		rest:        p.rest,
 		waited:      p.waiting,
@@ -297,21 +299,47 @@ func (s *simulation) start(p *processor) {
 		s.throttle(p)
 		return
 	}
-	p.running = p.waiting.pop()
-	s.threads[s.connections[p.running].serving].cpu = int32(p.cpu)
+	s.give(p, p.waiting.takeAny(s.order))
+}
+
+// give has a CPU run a connection's task.
+func (s *simulation) give(p *processor, c int32) {
+	p.running = c
+	s.threads[s.connections[c].serving].cpu = int32(p.cpu)
 	p.since, p.started = s.now, s.now
 	s.plan(p)
 }
 
+// turn has the task that a CPU runs wait again, and another that waits there run.
+func (s *simulation) turn(p *processor) {
+	next := p.waiting.takeAny(s.order)
+	s.interrupt(p)
+	s.give(p, next)
+}
+
+// interrupt puts the task that a CPU runs among those that wait.
+func (s *simulation) interrupt(p *processor) {
+	s.connections[p.running].left -= s.now - p.started
+	p.waiting.push(p.running)
+	p.running, p.due = none, never
+}
+
 // plan finds the next moment at which something happens on a CPU that runs: the
-// end of the work, or the first tick that finds its time used up. Ticks before
-// that only account, which changes nothing.
+// end of the work, or the first tick that finds its time used up, or its turn where
+// others wait. Ticks before that only account, which changes nothing.
 func (s *simulation) plan(p *processor) {
 	p.due = p.started + s.connections[p.running].left
-	if s.pool.quota == 0 {
+	up := never
+	if s.pool.quota > 0 {
+		up = p.since + p.remaining
+	}
+	if p.waiting.len() > 0 {
+		up = min(up, p.started+turnLength)
+	}
+	if up >= p.due {
 		return
 	}
-	up := max(p.since+p.remaining, s.now+1)
+	up = max(up, s.now+1)
 	over := (up - s.phase) % s.tick
 	if over < 0 {
 		over += s.tick
@@ -333,12 +361,10 @@ func (s *simulation) settle(p *processor) bool {
 	return s.pool.charge(&p.account, used, s.now)
 }
 
-// throttle holds a CPU back. What it ran goes on first when it is released.
+// throttle holds a CPU back.
 func (s *simulation) throttle(p *processor) {
 	if p.running != none {
-		s.connections[p.running].left -= s.now - p.started
-		p.waiting.pushFront(p.running)
-		p.running, p.due = none, never
+		s.interrupt(p)
 	}
 	s.pool.throttle(&p.account)
 	s.hold(p)
@@ -369,11 +395,14 @@ func (s *simulation) release(p *processor) {
 func (s *simulation) advance(p *processor) {
 	c := p.running
 	if s.now < p.started+s.connections[c].left { // the tick
-		if !s.settle(p) {
+		switch {
+		case !s.settle(p):
 			s.throttle(p)
-			return
+		case p.waiting.len() > 0 && s.now >= p.started+turnLength:
+			s.turn(p)
+		default:
+			s.plan(p)
 		}
-		s.plan(p)
 		return
 	}
 	t := s.connections[c].serving

@@ -2,17 +2,19 @@
  * A service of known demand and its client, for the test that compares the model
  * with the kernel.
  *
- *   service serve LOOPS             for each byte read, LOOPS turns and a byte back
- *   service ask N INTERVAL_NS SEED  N requests, and each one's latency in
- *                                   nanoseconds on standard error, a line each
+ *   service serve TASKS LOOPS             for each byte read, LOOPS turns and a byte back
+ *   service ask TASKS N INTERVAL_NS SEED  N requests by each task, and each one's
+ *                                         latency in nanoseconds on standard error,
+ *                                         a line each
  *
- * Requests go out by standard output and answers come by standard input. An
+ * Each task is a thread, which reads from descriptor 3 + 2i and writes to 4 + 2i. An
  * interval of 0 is a closed loop; a seed of 0 spaces evenly, any other by
  * exponential gaps. Latency counts from the moment at which a request was due.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,19 +57,26 @@ static void prefer(void)
 	syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-static int serve(long loops)
+static long tasks, loops, requests;
+static double interval;
+static uint64_t seed;
+
+static void *serve(void *task)
 {
+	int in = 3 + 2 * (long)task, out = in + 1;
 	volatile uint64_t turned = 0;
 	char byte;
 
-	prefer();
-	while (read(STDIN_FILENO, &byte, 1) == 1) {
+	if (tasks == 1)
+		prefer(); /* several have the slice that all programs have */
+	while (read(in, &byte, 1) == 1) {
 		for (long i = 0; i < loops; i++)
 			turned += i;
-		if (write(STDOUT_FILENO, &byte, 1) != 1)
-			return 1;
+		if (write(out, &byte, 1) != 1)
+			exit(1);
 	}
-	return 0;
+	close(out);
+	return NULL;
 }
 
 static double gap(double interval, uint64_t *state)
@@ -78,37 +87,59 @@ static double gap(double interval, uint64_t *state)
 	return -interval * log(((*state >> 11) + 1) / 9007199254740993.0);
 }
 
-static int ask(long n, double interval, uint64_t seed)
+static void *ask(void *task)
 {
-	int64_t *took = calloc(n, sizeof *took), start = now();
+	int in = 3 + 2 * (long)task, out = in + 1;
+	int64_t *took = calloc(requests, sizeof *took), start = now();
+	uint64_t state = seed;
 	double due = 0;
 	char byte = 'x';
 
 	if (took == NULL)
-		return 1;
-	for (long i = 0; i < n; i++) {
+		exit(1);
+	for (long i = 0; i < requests; i++) {
 		int64_t intended = now();
 
 		if (interval > 0) {
 			intended = start + (int64_t)due;
-			due += gap(interval, &seed);
+			due += gap(interval, &state);
 			if (intended > now())
 				sleep_until(intended);
 		}
-		if (write(STDOUT_FILENO, &byte, 1) != 1 || read(STDIN_FILENO, &byte, 1) != 1)
-			return 1;
+		if (write(out, &byte, 1) != 1 || read(in, &byte, 1) != 1)
+			exit(1);
 		took[i] = now() - intended;
 	}
-	for (long i = 0; i < n; i++)
-		fprintf(stderr, "%lld\n", (long long)took[i]);
-	return 0;
+	close(out);
+	return took;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc == 3 && strcmp(argv[1], "serve") == 0)
-		return serve(atol(argv[2]));
-	if (argc == 5 && strcmp(argv[1], "ask") == 0)
-		return ask(atol(argv[2]), atof(argv[3]), strtoull(argv[4], NULL, 10));
-	return 2;
+	int asks = argc == 6 && strcmp(argv[1], "ask") == 0;
+	pthread_t threads[64];
+
+	if (!asks && !(argc == 4 && strcmp(argv[1], "serve") == 0))
+		return 2;
+	tasks = atol(argv[2]);
+	if (tasks < 1 || tasks > 64)
+		return 2;
+	if (asks) {
+		requests = atol(argv[3]);
+		interval = atof(argv[4]);
+		seed = strtoull(argv[5], NULL, 10);
+	} else {
+		loops = atol(argv[3]);
+	}
+	for (long i = 0; i < tasks; i++)
+		if (pthread_create(&threads[i], NULL, asks ? ask : serve, (void *)i) != 0)
+			return 1;
+	for (long i = 0; i < tasks; i++) {
+		void *took;
+
+		pthread_join(threads[i], &took);
+		for (long n = 0; asks && n < requests; n++)
+			fprintf(stderr, "%lld\n", (long long)((int64_t *)took)[n]);
+	}
+	return 0;
 }
