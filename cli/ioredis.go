@@ -52,7 +52,7 @@ place.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, compared with bare metal")
+	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, compared with bare metal; --full adds docker:rootless and docker:swarm")
 	flags.StringSliceVar(&f.commands, "command", nil, "tests of redis-benchmark: get, set, mset, hset, lrange_100 and others (default "+
 		strings.Join(byDefault.Commands, ",")+")")
 	flags.IntSliceVar(&f.payloads, "payload", nil, "bytes of a value (default 3,1000)")
@@ -65,7 +65,7 @@ place.`,
 	flags.StringSliceVar(&f.storages, "storage", nil, "places of its data: layer, volume, bind, tmpfs (default all; tmpfs only with persistence)")
 	flags.StringSliceVar(&f.networks, "network", nil, "networks: host, bridge, bridge:proxy, bridge:nat (default all)")
 	flags.IntVar(&f.syncs, "syncs", byDefault.Syncs, "writes by which fio measures the disk")
-	flags.BoolVar(&f.cross, "cross", false, "every combination of the levels (default: payloads and pipelines crossed, the others one at a time)")
+	flags.BoolVar(&f.cross, "cross", false, "every combination of the levels (default: payloads and pipelines crossed, the others one at a time, io-threads under the most --threads)")
 	f.register(cmd, "about a minute: GET at two rates, volume and bind, host and bridge",
 		"the published grid (S5), with 1,000,000 requests of each command: days", []string{"cpuset-cpus"})
 	return cmd, &subStudy{name: place.Redis, flags: &f.studyFlags, design: f.design}
@@ -93,7 +93,8 @@ func (f *redisFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab
 	o.Storages = levelsOf(changed("storage"), f.storages, o.Storages)
 	o.Networks = levelsOf(changed("network"), f.networks, o.Networks)
 	o.Cross = o.Cross || f.cross
-	if o.Platforms, err = fullNames(f.platforms, lab.CanonicalPlatform); err != nil {
+	given(changed, "platform", f.platforms, &o.Platforms)
+	if o.Platforms, err = fullNames(o.Platforms, lab.CanonicalPlatform); err != nil {
 		return lab.Design{}, err
 	}
 	f.serverCPUs(o, host)

@@ -44,7 +44,7 @@ the base. The others are tried one at a time, or with --cross in all combination
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, compared with bare metal")
+	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, compared with bare metal; --full adds docker:rootless and docker:swarm")
 	flags.StringSliceVar(&f.storages, "storage", nil, "places of their data: layer, volume, bind, tmpfs (default layer,volume,bind)")
 	flags.StringSliceVar(&f.elements, "elements", nil, "elements of each array, such as 50e6 (default "+joinNumbers(byDefault.Elements)+")")
 	flags.IntSliceVar(&f.processes, "processes", nil, "MPI processes (default 1, and one for each CPU)")
@@ -64,7 +64,8 @@ func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (la
 		return lab.Design{}, err
 	}
 	o.Plan, o.Seed = plan, f.seed
-	if o.Platforms, err = fullNames(f.platforms, lab.CanonicalPlatform); err != nil {
+	given(changed, "platform", f.platforms, &o.Platforms)
+	if o.Platforms, err = fullNames(o.Platforms, lab.CanonicalPlatform); err != nil {
 		return lab.Design{}, err
 	}
 	o.Storages = levelsOf(changed("storage"), f.storages, o.Storages)

@@ -68,6 +68,16 @@ var redisCommands = []redisCommand{
 	{"lrange_600", "LRANGE_600", 8_000, true, 1},
 }
 
+// elements is how many elements of a list a request reads.
+func (c redisCommand) elements() int64 {
+	_, number, _ := strings.Cut(c.name, "lrange_")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 type redisPlan struct {
 	listening
 	commands                    []redisCommand
@@ -200,12 +210,14 @@ func (p redisPlan) memory() int64 {
 	)
 	need := server + p.clients*(client+p.pipeline*p.payload) + p.keyspace*(key+p.payload) +
 		recordsIn(p.data)*(key+fieldLength) + objectMemory(p.objects)
+	var replies int64 // that wait to be read, of the command with the longest
 	for _, c := range p.commands {
 		if c.list {
 			need += (p.requestsOf(c) + p.warmupOf(c)) * (elem + p.payload)
 		}
+		replies = max(replies, p.clients*p.pipeline*c.elements()*(elem+p.payload))
 	}
-	return need
+	return need + replies
 }
 
 func (plan redisPlan) metrics() []Metric {

@@ -182,6 +182,9 @@ func TestRedisMemoryNeedGrows(t *testing.T) {
 	if got := need("commands", "lpush", "requests", "1000000", "payload", "100"); got < 100e6 {
 		t.Errorf("%d bytes for a list of a million elements of 100 bytes", got)
 	}
+	if got := need("commands", "get,lrange_100", "requests", "1000", "clients", "512", "pipeline", "10", "payload", "1000"); got < 512e6 {
+		t.Errorf("%d bytes for 512 clients with 10 replies of 100 KB each", got)
+	}
 }
 
 // The append-only file needs disk, and without it nothing does.

@@ -51,9 +51,10 @@ func Quick() Options {
 	return o
 }
 
-// Full is S5's grid, as far as the host's memory holds it.
+// Full is S5's grid, as far as the host's memory holds it, and the engines that S5 left for later.
 func Full() Options {
 	o := Default()
+	o.Platforms = append(o.Platforms, place.FurtherEngines...)
 	o.Elements, o.Processes = slices.Clone(PublishedElements), slices.Clone(PublishedProcesses)
 	o.Cross = true
 	return o

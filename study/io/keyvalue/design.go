@@ -1,6 +1,7 @@
 package keyvalue
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -135,7 +136,7 @@ func (o Options) notes() (notes []string) {
 			platform.FormatCPUList(load), platform.FormatCPUList(server)))
 	}
 	if slices.Max(o.Threads) > 0 {
-		fast := grid{slices.Min(o.Payloads), slices.Max(o.Pipelines), slices.Max(o.Threads), o.IOThreads[0], appendNo}
+		fast := grid{slices.Min(o.Payloads), slices.Max(o.Pipelines), slices.Max(o.Threads), o.IOThreads[0], appendNo, false}
 		length := fast.takes(Options{Requests: fast.requests(o), Commands: []string{figureCommand}}) - assumedLaunch
 		notes = append(notes, fmt.Sprintf("with --threads, redis-benchmark ends on a tick of %v and counts the wait. "+
 			"That is %[3]s %% of the shortest trials, which take about %[2]v. More --requests reduce it",
@@ -223,6 +224,9 @@ func (c grid) group() string {
 	if c.appendOnly != appendNo {
 		levels = append(levels, place.Cell{Factor: factorAppendOnly, Level: c.appendOnly})
 	}
+	if c.lists {
+		levels = append(levels, place.Cell{Factor: "commands", Level: "lists"})
+	}
 	return place.Group(place.Redis, levels...)
 }
 
@@ -238,7 +242,7 @@ func (c grid) commands(o Options) []string {
 	if c.appendOnly != appendNo {
 		return []string{written}
 	}
-	return o.Commands
+	return slices.DeleteFunc(slices.Clone(o.Commands), func(name string) bool { return values(name) >= manyValues != c.lists })
 }
 
 // largeValue is the payload, in bytes, from which a request takes about twice as long
@@ -257,6 +261,11 @@ func (c grid) requests(o Options) int {
 		return o.Requests
 	}
 	n := o.Scaled * min(c.pipeline, 10) * largeValue / (largeValue + c.payload)
+	if c.lists {
+		n = int(float64(n) * c.seconds(figureCommand) / c.seconds(slices.MaxFunc(c.commands(o), func(a, b string) int {
+			return cmp.Compare(values(a), values(b))
+		})))
+	}
 	if c.threads > 0 {
 		n *= lengthen
 	}
@@ -278,17 +287,27 @@ const (
 	assumedLaunch  = 1100 * time.Millisecond
 	assumedBatch   = 11e-6 // seconds: of a pipeline's share
 	assumedRequest = 1e-6
+	assumedValue   = 0.1e-6
 	assumedByte    = 1.2e-9
 	assumedSync    = time.Millisecond
 )
 
-// takes is how long a trial is thought to take.
+// seconds is what a request of a command is thought to take.
+func (c grid) seconds(command string) float64 {
+	return assumedBatch/float64(c.pipeline) + assumedRequest +
+		float64(values(command))*(assumedValue+assumedByte*float64(c.payload))
+}
+
+// takes is how long a trial is thought to take. Before it reads a list, redis-benchmark writes one by
+// as many requests.
 func (c grid) takes(o Options) time.Duration {
 	var seconds float64
 	for _, command := range c.commands(o) {
 		n := float64(c.requests(o)) * 1.1 // the warm-up's
-		seconds += n * (assumedBatch/float64(c.pipeline) + assumedRequest +
-			assumedByte*float64(c.payload)*float64(values(command)))
+		seconds += n * c.seconds(command)
+		if c.lists {
+			seconds += n * c.seconds("lpush")
+		}
 	}
 	return assumedLaunch + time.Duration(math.Min(seconds, 1e9)*1e9)
 }

@@ -71,7 +71,7 @@ func usual() place.Host {
 // options are those of a test's design.
 func options(change ...func(*Options)) Options {
 	o := Default()
-	o.AppendOnly = []string{appendNo}
+	o.Commands, o.AppendOnly = []string{"get", "mset"}, []string{appendNo}
 	o.Plan = record.Plan{Blocks: 6, Level: 0.95, SmallestEffect: 0.02}
 	o.Host = usual()
 	for _, c := range change {

@@ -306,11 +306,7 @@ func (r reading) figures() []claim.Figure {
 	if c, ok := find(reference, "mset", largestValue, longPipeline); ok {
 		all = append(all, claim.Ours("overhead, MSET of 1000 bytes", at(c, string(platform.StorageBind)), 100, "%"))
 	}
-	// The published data, over io-threads, had 24 threads of the load.
-	threads := least(r.memory, cell.ofThreads)
-	if slices.Contains(levels(r.memory, cell.ofThreads), loadThreads) {
-		threads = loadThreads
-	}
+	threads := r.underThreads()
 	for _, pipeline := range []struct {
 		of   int64
 		name string
@@ -353,6 +349,16 @@ func (r reading) figures() []claim.Figure {
 	all = claim.Measured(all...)
 	slices.SortStableFunc(all, func(a, b claim.Figure) int { return strings.Compare(rank(a.Name), rank(b.Name)) })
 	return all
+}
+
+// underThreads is the number of the load's threads under which io-threads are compared: as in the published
+// figures, or the most that the run has.
+func (r reading) underThreads() int64 {
+	all := levels(r.memory, cell.ofThreads)
+	if len(all) == 0 || slices.Contains(all, loadThreads) {
+		return loadThreads
+	}
+	return all[len(all)-1]
 }
 
 // rank keeps figures in one order: published ones as published, others by name.

@@ -47,14 +47,14 @@ type Options struct {
 func Default() Options {
 	return Options{
 		Platforms:  []string{"docker"},
-		Commands:   []string{"get", "mset"},
+		Commands:   slices.Clone(Commands),
 		Payloads:   []int{3, 1000},
 		Pipelines:  []int{1, 10},
 		Threads:    []int{0},
 		IOThreads:  []int{1},
 		Clients:    512,
 		AppendOnly: []string{appendNo, appendAlways},
-		Scaled:     40_000,
+		Scaled:     20_000,
 		Syncs:      300,
 		Storages: []platform.Storage{
 			platform.StorageLayer,
@@ -76,16 +76,16 @@ func Default() Options {
 func Quick() Options {
 	o := Default()
 	o.Commands, o.Payloads = []string{"get"}, []int{3}
-	o.AppendOnly, o.Scaled = []string{appendNo}, 20_000
+	o.AppendOnly = []string{appendNo}
 	o.Storages = []platform.Storage{platform.StorageVolume, platform.StorageBind}
 	o.Networks = []platform.Network{platform.NetworkHost, platform.NetworkBridge}
 	return o
 }
 
-// Full is S5's grid, with as many requests as there.
+// Full is S5's grid, with as many requests as there, and the engines that S5 left for later.
 func Full() Options {
 	o := Default()
-	o.Commands = slices.Clone(Commands)
+	o.Platforms = append(o.Platforms, place.FurtherEngines...)
 	o.Payloads, o.Pipelines = []int{3, 100, 1000}, []int{1, 3, 5, 10}
 	o.Threads, o.IOThreads = []int{0, 12, 24, 36, 48}, []int{1, 2, 4, 8}
 	o.AppendOnly = []string{appendNo, appendEverySec, appendAlways}
@@ -197,11 +197,31 @@ func (o Options) setting() platform.Setting {
 type grid struct {
 	payload, pipeline, threads, ioThreads int
 	appendOnly                            string
+	// lists marks the commands that read many values at once. They have cells of their own,
+	// because a trial of as many requests would take a hundred times as long.
+	lists bool
+}
+
+// manyValues is how many values a request reads, at least, that is in a cell of lists.
+const manyValues = 100
+
+// split makes a cell of each kind of command.
+func (o Options) split(cells []grid) []grid {
+	var all []grid
+	for _, c := range cells {
+		for _, c.lists = range []bool{false, true} {
+			if len(c.commands(o)) > 0 {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
 }
 
 // cells are those without persistence: payloads and pipelines crossed, and the
-// others one at a time at the highest rate, the smallest payload and the longest
-// pipeline, unless everything is crossed.
+// others one at a time at the smallest payload, with the shortest and the longest
+// pipeline, unless everything is crossed. Io-threads vary under the most threads of
+// the load, as in S5: fewer could not keep them busy.
 func (o Options) cells() []grid {
 	if !slices.Contains(o.AppendOnly, appendNo) {
 		return nil
@@ -214,10 +234,9 @@ func (o Options) cells() []grid {
 	}
 	for _, payload := range o.Payloads {
 		for _, pipeline := range o.Pipelines {
-			add(grid{payload, pipeline, o.Threads[0], o.IOThreads[0], appendNo})
+			add(grid{payload, pipeline, o.Threads[0], o.IOThreads[0], appendNo, false})
 		}
 	}
-	fast := grid{slices.Min(o.Payloads), slices.Max(o.Pipelines), o.Threads[0], o.IOThreads[0], appendNo}
 	for _, threads := range o.Threads {
 		for _, ioThreads := range o.IOThreads {
 			if !o.Cross {
@@ -225,22 +244,20 @@ func (o Options) cells() []grid {
 			}
 			for _, payload := range o.Payloads {
 				for _, pipeline := range o.Pipelines {
-					add(grid{payload, pipeline, threads, ioThreads, appendNo})
+					add(grid{payload, pipeline, threads, ioThreads, appendNo, false})
 				}
 			}
 		}
 	}
-	for _, threads := range o.Threads {
-		g := fast
-		g.threads = threads
-		add(g)
+	for _, pipeline := range []int{slices.Min(o.Pipelines), slices.Max(o.Pipelines)} {
+		for _, threads := range o.Threads {
+			add(grid{slices.Min(o.Payloads), pipeline, threads, o.IOThreads[0], appendNo, false})
+		}
+		for _, ioThreads := range o.IOThreads[1:] {
+			add(grid{slices.Min(o.Payloads), pipeline, slices.Max(o.Threads), ioThreads, appendNo, false})
+		}
 	}
-	for _, ioThreads := range o.IOThreads {
-		g := fast
-		g.ioThreads = ioThreads
-		add(g)
-	}
-	return all
+	return o.split(all)
 }
 
 // persistent are the cells with an append-only file: the smallest payload and the
@@ -257,7 +274,7 @@ func (o Options) persistent() []grid {
 		}
 		for _, payload := range payloads {
 			for _, pipeline := range pipelines {
-				all = append(all, grid{payload, pipeline, o.Threads[0], o.IOThreads[0], how})
+				all = append(all, grid{payload, pipeline, o.Threads[0], o.IOThreads[0], how, false})
 			}
 		}
 	}

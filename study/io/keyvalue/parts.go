@@ -147,32 +147,32 @@ func effect(e stats.Estimate, scale float64) report.Cell {
 	return c
 }
 
-// byThreads are tables over the levels of io-threads and of the load's threads, at the
-// fewest of the other.
+// byThreads are tables over the levels of io-threads, under the threads of the load by which those are
+// compared, and of the load's threads, at the fewest io-threads.
 func (r reading) byThreads() []report.Part {
 	var parts []report.Part
 	for _, by := range []struct {
 		title     string
 		of, other func(cell) int64
+		at        int64 // of the other
 	}{
-		{"Loss by io-threads of the server, %", cell.ofIOThreads, cell.ofThreads},
-		{"Loss by threads of the load generator, %", cell.ofThreads, cell.ofIOThreads},
+		{"Loss by io-threads of the server, %", cell.ofIOThreads, cell.ofThreads, r.underThreads()},
+		{"Loss by threads of the load generator, %", cell.ofThreads, cell.ofIOThreads, least(r.memory, cell.ofIOThreads)},
 	} {
 		if len(r.memory) == 0 || len(levels(r.memory, by.of)) < 2 {
 			continue
 		}
-		fewest := least(r.memory, by.other)
 		// S5's two figures: the smallest values by GET and the largest by MSET, where they were
 		// asked for at several levels.
 		small, large := least(r.memory, cell.ofPayload), slices.Max(levels(r.memory, cell.ofPayload))
 		several := r.ordered(func(c cell) bool {
-			if by.other(c) != fewest ||
+			if by.other(c) != by.at ||
 				!(c.payload == small && c.command == r.simplest() || c.payload == large && c.command == "mset") {
 				return false
 			}
 			return slices.ContainsFunc(r.memory, func(o cell) bool {
 				return o.command == c.command && o.payload == c.payload && o.pipeline == c.pipeline &&
-					by.other(o) == fewest && by.of(o) != by.of(c)
+					by.other(o) == by.at && by.of(o) != by.of(c)
 			})
 		})
 		slices.SortStableFunc(several, func(a, b cell) int {

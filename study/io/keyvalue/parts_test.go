@@ -59,8 +59,8 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
-	if n := len(table(t, parts, "Loss by io-threads").Rows); n != 2 { // of GET of the smallest value
-		t.Errorf("%d rows by io-threads, want 2", n)
+	if n := len(table(t, parts, "Loss by io-threads").Rows); n != 4 { // of GET of the smallest value, with each pipeline
+		t.Errorf("%d rows by io-threads, want 4", n)
 	}
 	models := table(t, parts, "Time added to a request, as a model")
 	if word := row(t, models, "layer, bridge"); word[6].Text != "shared by a pipeline" || word[4].Text != "8 of 8" {

@@ -46,6 +46,9 @@ const (
 	FactorFloor   = "floor"   // the program that shows what the device gives: "fio"
 )
 
+// FurtherEngines are those that S5 asks for as further work; a host need have neither.
+var FurtherEngines = []string{"docker:rootless", "docker:swarm"}
+
 // Bare is bare metal for a storage: a plain directory.
 const Bare = "bare"
 
