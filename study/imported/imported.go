@@ -80,6 +80,7 @@ func (Study) Sheet(run record.Run, _ kit.Attachments, judgements []claim.Judgeme
 			Note:  "The rules are those of tare's own runs. The banners above say what the design of these figures lacks.",
 			Rows:  report.JudgedClaims(judgements),
 		})
+		s.Parts = append(s.Parts, summaries(judgements)...)
 	} else if of := place.Of(run); of != "" {
 		s.Parts = append(s.Parts, report.Prose{Title: "No verdict", Text: "The figures do not have what decides the claim."})
 	}

@@ -226,3 +226,31 @@ func TestClaims(t *testing.T) {
 		t.Errorf("the verdict is not shown:\n%s", text)
 	}
 }
+
+// What the paper says of its own data stands beside what the data are: their interval, and whether it
+// reaches what was published.
+func TestPublishedSummaryBesideItsData(t *testing.T) {
+	run := figures(t, 1, []string{"io=stream"}, map[string][]float64{"bare": bare, "bind": slower})
+	const volume, bind = "overhead, volume, 50 M elements", "overhead, bind mount, 50 M elements"
+	s := study.Sheet(run, nil, []claim.Judgement{{Claim: "S5.1", Verdict: claim.Qualified, Ours: "copy 0.2 %", Figures: []claim.Figure{
+		{Name: volume, Value: 0.6, Low: 0.3, High: 1, Unit: "%", N: 5}, {Name: bind, Value: 0.2, Low: 0.1, High: 0.4, Unit: "%", N: 5},
+		{Name: "triad at its best", Value: 9, Unit: "%"},
+	}}})
+	all := tables(s)
+	i := slices.IndexFunc(all, func(t report.Table) bool { return strings.HasPrefix(t.Title, "Published summary") })
+	if i < 0 {
+		t.Fatal("no table of the published summary")
+	}
+	var rows []string
+	for _, row := range all[i].Rows {
+		var cells []string
+		for _, c := range row {
+			cells = append(cells, c.Text)
+		}
+		rows = append(rows, strings.Join(cells, "|"))
+	}
+	want := []string{"S5.1|" + volume + "|0.5 to 0.7|0.6|0.3 to 1.0|%|yes", "S5.1|" + bind + "|1 to 1.5|0.20|0.10 to 0.40|%|no"}
+	if !slices.Equal(rows, want) {
+		t.Errorf("rows %q, want %q", rows, want)
+	}
+}
