@@ -52,8 +52,8 @@ server and client in Python, as in S4 (published study of service latency).`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.paths, "path", []string{network.NAT}, "paths to compare with the host's network: some of "+strings.Join(network.Paths, ", "))
-	flags.StringSliceVar(&f.sizes, "size", nil, "of messages, 1B to 16MB; a number alone is in KB of 1000 bytes (default as published: 1,10,30,50,70,100)")
+	flags.StringSliceVar(&f.paths, "path", nil, "paths to compare with the host's network: some of "+strings.Join(network.Paths, ", ")+" (default nat and container; with --quick or --full nat)")
+	flags.StringSliceVar(&f.sizes, "size", nil, "of messages, 1B to 16MB; a number alone is in KB of 1000 bytes (default as published: 1,10,30,50,70,100; and 64B,100B,200B, but with --quick or --full)")
 	flags.StringSliceVar(&f.directions, "direction", network.Directions, "what the service does: receive, send")
 	flags.StringSliceVar(&f.connections, "connection", []string{network.Kept}, "kept, new (one for each request), or both")
 	flags.DurationVar(&f.duration, "duration", 700*time.Millisecond, "length of each size's load, 50ms to 1h")
@@ -80,7 +80,7 @@ func clientApart(ctx context.Context, m *measuring, on *studyHost) (undo func() 
 func (f *networkFlags) design(cmd *cobra.Command, args []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
 	o := network.Options{
-		Paths: f.paths, Directions: f.directions, Connections: f.connections,
+		Paths: []string{network.NAT}, Directions: f.directions, Connections: f.connections,
 		Duration: f.duration, Seed: f.seed, Client: host.client,
 	}
 	var err error
@@ -100,10 +100,18 @@ func (f *networkFlags) design(cmd *cobra.Command, args []string, host studyHost)
 			o.Sizes = append(o.Sizes, size)
 		}
 	}
-	if len(o.Sizes) == 0 {
-		o.Sizes = network.Sizes()
-		if f.quick {
-			o.Sizes = []int{o.Sizes[0], o.Sizes[2], o.Sizes[len(o.Sizes)-1]}
+	if !f.quick && !f.full {
+		o.Paths = append(o.Paths, network.Container) // where small messages have a bridge at both ends
+	}
+	given(changed, "path", f.paths, &o.Paths)
+	if published := network.Sizes(); len(o.Sizes) == 0 {
+		switch {
+		case f.quick:
+			o.Sizes = []int{published[0], published[2], published[len(published)-1]}
+		case f.full:
+			o.Sizes = published
+		default:
+			o.Sizes = append(network.SmallSizes(), published...)
 		}
 	}
 	if f.quick && !changed("duration") {

@@ -176,6 +176,29 @@ func TestQuantileWithinAStep(t *testing.T) {
 	}
 }
 
+// Small messages between containers are shown by what the bridge adds in percent, which S4 compares with
+// a published 80 %. Larger ones, and other paths, are not among them.
+func TestSmallMessages(t *testing.T) {
+	sizes := func(o *Options) { o.Sizes = append(SmallSizes(), 1000) }
+	m := makeRun(6).group(t, Receive, NAT, cost{15, 0}, sizes).group(t, Receive, Container, cost{200, 0}, sizes)
+	for _, p := range Parts(m.run) {
+		table, ok := p.(report.Table)
+		if !ok || !strings.HasPrefix(table.Title, "Small messages") {
+			continue
+		}
+		if len(table.Rows) != len(SmallSizes()) {
+			t.Errorf("%d rows", len(table.Rows))
+		}
+		for i, row := range table.Rows {
+			if row[1].Text != sizeText(SmallSizes()[i]) || row[4].Text != "80" && !strings.HasPrefix(row[4].Text, "80.") && !strings.HasPrefix(row[4].Text, "79.") {
+				t.Errorf("%s: %s %% longer, want about 80", row[1].Text, row[4].Text)
+			}
+		}
+		return
+	}
+	t.Error("no table of small messages")
+}
+
 func TestParts(t *testing.T) {
 	m := makeRun(6).group(t, Receive, NAT, cost{15, 0}).group(t, Send, NAT, cost{15, 0.3}).group(t, Receive, Proxy, cost{40, 0.2})
 	var tables, charts int
