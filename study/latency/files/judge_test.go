@@ -1,6 +1,7 @@
 package files
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -156,6 +157,20 @@ func TestJudgeWalks(t *testing.T) {
 	}
 	if got := verdictOf(t, walked(1, proportional(32), 0, 0, 0), "S4.7"); got.Verdict != claim.Inconclusive {
 		t.Errorf("one block decided: %s", got.Verdict)
+	}
+}
+
+// Flattening when an image is first used is repaid by so many walks: 3 s, where each walk gains the 3 ms of
+// 31 layers.
+func TestFlatteningIsRepaid(t *testing.T) {
+	r := read(walked(6, proportional(32), 4e6, 3, 100e6))
+	flat := r.byLayers(Walk, true)
+	if got, want := r.repaid(flat[len(flat)-1]), 3e9/(31*3e6); !got.Known() || math.Abs(got.Value/want-1) > 0.05 {
+		t.Errorf("repaid after %+v walks, want %.1f", got, want)
+	}
+	slow := read(walked(6, proportional(32), 200e6, 3, 100e6))
+	if got := slow.repaid(slow.byLayers(Walk, true)[1]); got.N != 0 {
+		t.Errorf("a walk that gains nothing repays after %+v", got)
 	}
 }
 
