@@ -59,7 +59,7 @@ service latency).`,
 	flags.StringSliceVar(&f.experiments, "experiment", nil, "some of "+strings.Join(cpu.Experiments, ", ")+" (default shares, quota, neighbour, as published)")
 	flags.StringVar(&f.platform, "platform", "docker", "platform of the containers")
 	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more, or max, which is always measured (default as published: 1ms to 10ms, nine of them)")
-	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is for the first, the others get the same shares (default 10ms, as published, and 100ms, today's default, for some of the shares)")
+	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is for the first, the others get the same shares (default 10ms, as published, and for some of the shares 100ms, today's default; without --quota also 4ms, the small granularity that S4 asks for)")
 	flags.StringSliceVar(&f.neighbours, "neighbour-quota", nil, "the service's quotas beside a neighbour, which gets the rest of the period (default 5ms,7ms,9ms; with --full as published)")
 	flags.Float64Var(&f.rate, "rate", 2000, "requests per second of the open loop, Poisson arrivals")
 	flags.DurationVar(&f.stall, "stall", service.DefaultStall, "latency above which a request counts as stalled")
@@ -160,6 +160,8 @@ func (f *cpuFlags) levels(o *cpu.Options, changed func(string) bool) (err error)
 		o.Periods = []time.Duration{cpu.Period, 100 * time.Millisecond}
 		if f.quick {
 			o.Periods = o.Periods[:1]
+		} else if len(f.quotas) == 0 {
+			o.Periods = append(o.Periods, shortPeriod)
 		}
 	}
 	if len(f.quotas) == 0 {
@@ -194,6 +196,10 @@ func (f *cpuFlags) levels(o *cpu.Options, changed func(string) bool) (err error)
 	}
 	return nil
 }
+
+// shortPeriod is of about the smallest granularity of a quota: the kernel accepts none below 1 ms, so
+// that a shorter period would leave only large shares.
+const shortPeriod = 4 * time.Millisecond
 
 // services reads what is measured, with the size of each load.
 func (f *cpuFlags) services(args []string, changed func(string) bool) ([]workload.Subject, error) {

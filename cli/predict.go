@@ -54,7 +54,7 @@ default is thrift with server and client in Python, in a closed and an open loop
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.loops, "rate", []string{"closed", "2000"}, "requests per second (open loop, Poisson arrivals), or closed (closed loop); each is measured separately")
 	flags.StringSliceVar(&f.quotas, "quota", nil, "CPU time in each period, 1ms or more, or max, which is always measured (default 10 % to all of the period, nine steps)")
-	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is for the first, the others get the same shares (default 10ms and 100ms)")
+	flags.StringSliceVar(&f.periods, "period", nil, "periods of the quotas, 1ms to 1s; --quota is for the first, the others get the same shares (default 10ms and 100ms; without --quota also 4ms)")
 	flags.DurationVar(&f.burst, "burst", 0, "unused quota that may be saved up, at most the quota; each quota is predicted without and with it")
 	flags.DurationVar(&f.wanted, "p99", 0, "find the smallest quota that keeps this p99")
 	flags.BoolVar(&f.validate, "validate", false, "measure the quotas too, and show predicted and measured")

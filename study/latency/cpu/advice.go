@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"tare/advise"
 	"tare/record"
@@ -91,10 +92,7 @@ func (r reading) shortPeriods() []advise.Advice {
 		if len(periods) < 2 {
 			continue
 		}
-		a, b := periods[0], periods[len(periods)-1]
-		if a > b {
-			a, b = b, a
-		}
+		a, b := slices.Min(periods), slices.Max(periods)
 		for _, short := range g.at(a) {
 			for _, long := range g.at(b) {
 				if share(short) != share(long) {

@@ -139,7 +139,7 @@ func (o Options) check() error {
 	}
 	for _, p := range o.Periods[1:] {
 		for _, q := range o.further() {
-			if share := scaled(q, o.Periods[0], p); share < cgroup.LeastQuota || share > cgroup.GreatestQuota {
+			if share := scaled(q, o.Periods[0], p); !o.leftOut(share) && (share < cgroup.LeastQuota || share > cgroup.GreatestQuota) {
 				return kit.Usagef("--period %s: the share of --quota %s is %s there, and the kernel accepts %s to %s: set another period or quota",
 					p, q, share, cgroup.LeastQuota, cgroup.GreatestQuota)
 			}
@@ -442,6 +442,12 @@ func (o Options) further() []time.Duration {
 	return o.Further
 }
 
+// leftOut reports whether a share in a further period is one that nobody named, and less than the kernel
+// accepts: short periods have no small shares.
+func (o Options) leftOut(share time.Duration) bool {
+	return o.Further != nil && share < cgroup.LeastQuota
+}
+
 // scaled is a quota's share of one period, in another; at most the longest time there is.
 func scaled(quota, of, period time.Duration) time.Duration {
 	share := float64(quota) / float64(of) * float64(period)
@@ -463,6 +469,9 @@ func (o Options) Bandwidths() []Bandwidth {
 		for _, q := range quotas {
 			if i > 0 {
 				q = scaled(q, o.Periods[0], p)
+			}
+			if i > 0 && o.leftOut(q) {
+				continue
 			}
 			all = append(all, Bandwidth{Quota: q, Period: p})
 		}

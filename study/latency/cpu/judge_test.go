@@ -412,6 +412,31 @@ func TestDesignRefuses(t *testing.T) {
 	}
 }
 
+// A short period has the shares that the kernel accepts, where nobody named them; it has no smaller quota
+// than 1 ms. Shares that were named are refused there.
+func TestSmallGranularity(t *testing.T) {
+	o := options()
+	o.Neighbours, o.Experiments = nil, []string{Quota}
+	o.Periods = []time.Duration{Period, 4 * time.Millisecond}
+	if _, err := Design(o); err == nil || !strings.Contains(err.Error(), "--period 4ms") {
+		t.Errorf("a named share of less than 1 ms: %v", err)
+	}
+	o.Further = []time.Duration{time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond}
+	d, err := Design(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var short []string
+	for _, c := range d.Groups[0].Conditions {
+		if c.Setting.CPUPeriod == 4*time.Millisecond {
+			short = append(short, c.Label)
+		}
+	}
+	if got := strings.Join(short, " "); got != "1.2ms/4ms 4ms/4ms" {
+		t.Errorf("in a period of 4 ms: %s", got)
+	}
+}
+
 func asUsage(err error, to **kit.Usage) bool {
 	u, ok := err.(*kit.Usage)
 	if ok {
