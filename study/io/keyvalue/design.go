@@ -136,7 +136,9 @@ func (o Options) notes() (notes []string) {
 			platform.FormatCPUList(load), platform.FormatCPUList(server)))
 	}
 	if slices.Max(o.Threads) > 0 {
-		fast := grid{slices.Min(o.Payloads), slices.Max(o.Pipelines), slices.Max(o.Threads), o.IOThreads[0], appendNo, false}
+		fast := grid{
+			slices.Min(o.Payloads), slices.Max(o.Pipelines), slices.Max(o.Threads), o.IOThreads[0], appendNo, false,
+		}
 		length := fast.takes(Options{Requests: fast.requests(o), Commands: []string{figureCommand}}) - assumedLaunch
 		notes = append(notes, fmt.Sprintf("with --threads, redis-benchmark ends on a tick of %v and counts the wait. "+
 			"That is %[3]s %% of the shortest trials, which take about %[2]v. More --requests reduce it",
@@ -242,7 +244,9 @@ func (c grid) commands(o Options) []string {
 	if c.appendOnly != appendNo {
 		return []string{written}
 	}
-	return slices.DeleteFunc(slices.Clone(o.Commands), func(name string) bool { return values(name) >= manyValues != c.lists })
+	return slices.DeleteFunc(slices.Clone(o.Commands), func(name string) bool {
+		return values(name) >= manyValues != c.lists
+	})
 }
 
 // largeValue is the payload, in bytes, from which a request takes about twice as long

@@ -139,7 +139,8 @@ func (o Options) check() error {
 	}
 	for _, p := range o.Periods[1:] {
 		for _, q := range o.further() {
-			if share := scaled(q, o.Periods[0], p); !o.leftOut(share) && (share < cgroup.LeastQuota || share > cgroup.GreatestQuota) {
+			share := scaled(q, o.Periods[0], p)
+			if !o.leftOut(share) && (share < cgroup.LeastQuota || share > cgroup.GreatestQuota) {
 				return kit.Usagef("--period %s: the share of --quota %s is %s there, and the kernel accepts %s to %s: set another period or quota",
 					p, q, share, cgroup.LeastQuota, cgroup.GreatestQuota)
 			}

@@ -140,8 +140,9 @@ func small(all []trip) report.Table {
 		for _, l := range t.levels {
 			if l.bytes <= largestSmall {
 				table.Rows = append(table.Rows, []report.Cell{
-					{Text: t.name()}, {Text: sizeText(l.bytes)}, report.Estimated(t.Mean(l.base[median.name]), 1),
-					report.Estimated(t.Mean(l.with[median.name]), 1), report.Against(0, t.ratio(l, median).PercentMore()),
+					{Text: t.name()}, {Text: sizeText(l.bytes)},
+					report.Estimated(t.Mean(l.base[median.name]), 1), report.Estimated(t.Mean(l.with[median.name]), 1),
+					report.Against(0, t.ratio(l, median).PercentMore()),
 				})
 			}
 		}
