@@ -129,7 +129,7 @@ func small(all []trip) report.Table {
 			"and by both ends being in containers. Faint: the difference is not significant.",
 		Method: "Medians against the host's loopback at the same size, paired by block. Intervals: Student's t over blocks.",
 		Columns: []report.Column{
-			{Head: "path"}, {Head: "message"}, {Head: "loopback, us", Number: true}, {Head: "bridge, us", Number: true},
+			{Head: "path"}, {Head: "message"}, {Head: "loopback, µs", Number: true}, {Head: "bridge, µs", Number: true},
 			{Head: "longer, %", Number: true},
 		},
 	}
