@@ -170,6 +170,12 @@ func unjudged(was, is record.Run) (why, instead string) {
 			return fmt.Sprintf("the runs are of different hosts (%s), which no bound on drift covers", changed(d.what, d.was, d.is)), elsewhere
 		}
 	}
+	return differentWork(was, is)
+}
+
+// differentWork says why the figures of two runs are not of the same work, and what to do instead;
+// both are empty where they are.
+func differentWork(was, is record.Run) (why, instead string) {
 	const same = "measure both with the same"
 	for _, now := range is.Conditions {
 		for _, then := range was.Conditions {

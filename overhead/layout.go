@@ -316,8 +316,19 @@ func (b *block) merge(condition, name string, parts []*hdrhistogram.Histogram) *
 	if h := b.merged[key]; h != nil {
 		return h
 	}
-	// All have one shape, unless their workload changed between two versions:
-	// then the one with the widest range holds the others' values.
+	sum := together(parts)
+	if b.merged == nil {
+		b.merged = map[mergedKey]*hdrhistogram.Histogram{}
+	}
+	b.merged[key] = sum
+	return sum
+}
+
+type mergedKey struct{ condition, histogram string }
+
+// together is the sum of histograms, at least one. All have one shape, unless their workload
+// changed between two versions: then the one with the widest range holds the others' values.
+func together(parts []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	widest := parts[0]
 	for _, h := range parts {
 		if h.HighestTrackableValue() > widest.HighestTrackableValue() {
@@ -330,14 +341,8 @@ func (b *block) merge(condition, name string, parts []*hdrhistogram.Histogram) *
 			sum.Merge(h)
 		}
 	}
-	if b.merged == nil {
-		b.merged = map[mergedKey]*hdrhistogram.Histogram{}
-	}
-	b.merged[key] = sum
 	return sum
 }
-
-type mergedKey struct{ condition, histogram string }
 
 // execution is one of the baseline's two, for A/A.
 func (b *block) execution(condition string, replicate int, metric workload.Metric) (f figure, ok bool) {

@@ -62,7 +62,7 @@ const worstCondition = 1e8
 // the weighted squares of the residuals come to their degrees of freedom. (The
 // estimate of DerSimonian and Laird is its first step; Veroniki et al., Research
 // Synthesis Methods 7 (2016), recommend it over that.) Intervals are Student's t with
-// n - p degrees of freedom, the modification of Knapp and Hartung (2003) by which an
+// n - p degrees of freedom, with the modification of Knapp and Hartung (2003) by which an
 // interval is never narrower than the points' own errors make it: with this
 // variance its factor is 1. Where nothing lies between, they hold more often than
 // they claim, and the fewer points, the more so.
@@ -70,6 +70,16 @@ const worstCondition = 1e8
 // Rows of design belong to elements of y. The error is a *TooFewPoints, ErrCollinear, or
 // says what is no number.
 func Regress(design [][]float64, y, se []float64, level float64) (Regression, error) {
+	return regress(design, y, se, level, func(m *weighted) (float64, error) { return m.between(float64(m.n - m.p)) })
+}
+
+// regress fits with the variance between points that estimate finds.
+func regress(
+	design [][]float64,
+	y, se []float64,
+	level float64,
+	estimate func(*weighted) (between float64, err error),
+) (Regression, error) {
 	m, err := newWeighted(design, y, se)
 	if err != nil {
 		return Regression{}, fmt.Errorf("regression: %w", err)
@@ -85,10 +95,11 @@ func Regress(design [][]float64, y, se []float64, level float64) (Regression, er
 	r.fixed = m.covariance()
 	r.Excess = m.squares / freedom
 	r.Agree = distuv.ChiSquared{K: freedom}.Survival(m.squares)
-	if r.Between, err = m.between(freedom); err != nil {
+	if r.Between, err = estimate(m); err != nil {
 		return Regression{}, fmt.Errorf("regression: %w", err)
 	}
 	r.problem, r.values, r.covariance = m, m.coefficients, m.covariance()
+	r.covariance.Scale(m.scale(), r.covariance)
 	r.Fitted, r.Residuals = m.fitted, m.residuals
 	for j := range r.values {
 		one := make([]float64, m.p)
@@ -159,6 +170,7 @@ type weighted struct {
 	y, se2 []float64
 	sizes  []float64 // of the weighted columns, by which they are divided
 
+	variance           float64 // between points, of the last fit
 	coefficients       []float64
 	fitted, residuals  []float64
 	squares, steepness float64 // the weighted squares of the residuals, and how fast they fall with the variance
@@ -226,11 +238,7 @@ func (m *weighted) between(squares float64) (variance float64, err error) {
 
 // spreadBetween is the variance of points around their mean beyond their own errors.
 func spreadBetween(y, se []float64) (float64, error) {
-	ones := make([][]float64, len(y))
-	for i := range ones {
-		ones[i] = []float64{1}
-	}
-	m, err := newWeighted(ones, y, se)
+	m, err := newWeighted(ones(len(y)), y, se)
 	if err != nil {
 		return 0, err
 	}
@@ -267,7 +275,7 @@ func (m *weighted) solve(between float64) error {
 	if err := m.qr.SolveVecTo(&solved, false, right); err != nil {
 		return fmt.Errorf("least squares: %w", err)
 	}
-	m.squares, m.steepness = 0, 0
+	m.variance, m.squares, m.steepness = between, 0, 0
 	for j := range m.coefficients {
 		m.coefficients[j] = solved.AtVec(j) / m.sizes[j]
 	}
@@ -286,6 +294,11 @@ func (m *weighted) solve(between float64) error {
 	}
 	return nil
 }
+
+// scale is the factor of Knapp and Hartung (2003) for the covariance, held at 1 from below:
+// an interval is so never narrower than the points' own errors and the variance between them
+// make it (Röver, Knapp and Friede 2015).
+func (m *weighted) scale() float64 { return max(1, m.squares/float64(m.n-m.p)) }
 
 // covariance of the coefficients is the inverse of the weighted squares of the
 // columns.

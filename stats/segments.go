@@ -81,10 +81,16 @@ func weighed(effects []Estimate) (logs, weights []float64, err error) {
 			return nil, nil, err
 		}
 		logs = append(logs, math.Log(e.Value))
-		half := math.Log(e.Interval.High/e.Interval.Low) / 2
-		errors = append(errors, half/tQuantile(1-(1-e.Interval.Level)/2, max(1, float64(e.N-1))))
+		errors = append(errors, logError(e))
 	}
 	return logs, RoundWeights(logs, errors), nil
+}
+
+// logError is the standard error of the logarithm of a ratio, from its interval taken for
+// Student's t over its blocks.
+func logError(e Estimate) float64 {
+	half := math.Log(e.Interval.High/e.Interval.Low) / 2
+	return half / tQuantile(1-(1-e.Interval.Level)/2, max(1, float64(e.N-1)))
 }
 
 // EnoughRuns is the least length of a history in which a change at its last [FewestRuns] runs

@@ -1,5 +1,5 @@
-// Package stats holds estimators: effects paired within blocks, levels, counts,
-// quantiles of merged histograms, each with an interval; sample sizes, p-values
+// Package stats holds estimators: effects paired within blocks and pooled over
+// nodes, levels, counts, quantiles of merged histograms, each with an interval; sample sizes, p-values
 // and the arithmetic of verdicts.
 //
 // It knows nothing of trials, metrics or files, does no input or output and

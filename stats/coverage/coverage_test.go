@@ -79,7 +79,7 @@ func TestPublishedTablesAreCurrent(t *testing.T) {
 			}
 		}
 	}
-	for _, simulated := range []*table{counts(), countRatios(), changePoints(), stein()} {
+	for _, simulated := range []*table{counts(), countRatios(), changePoints(), stein(), overNodes()} {
 		check(simulated, simulated.sizes[0], len(simulated.columns))
 	}
 	for _, simulated := range []*table{pairedRatioByTrial(defaults), pairedRatioByRatio(defaults), differences(defaults), geometricMeans(defaults)} {

@@ -34,7 +34,7 @@ func tables() ([]*table, error) {
 	return []*table{
 		pairedRatioByTrial(meanMethods), pairedRatioByRatio(meanMethods), widths(),
 		differences(meanMethods), geometricMeans(meanMethods), means(meanMethods),
-		warned(), counts(), countRatios(), quantileRatios(), quantileLevels(), changePoints(), stein(),
+		warned(), counts(), countRatios(), quantileRatios(), quantileLevels(), changePoints(), stein(), overNodes(),
 		roundMeans(noise), roundWidths(noise), roundStops(noise),
 	}, nil
 }

@@ -1,0 +1,370 @@
+package overhead
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"tare/record"
+	"tare/stats"
+	"tare/workload"
+)
+
+// Fleet is what runs of one design found on several nodes, each a host of its own: what a
+// condition costs on each, over all, and on another node like them.
+//
+// A node gives an effect, the condition against the baseline of the same run, with an interval
+// over its own blocks or rounds. Effects are pooled on the log scale by a random-effects model
+// ([stats.RandomEffectsOf]): nodes differ, and are a sample of all that there could be.
+type Fleet struct {
+	Nodes []FleetNode // by name
+	Level float64
+	Rows  []FleetRow // in the order of the first run
+	// LeftOut names the runs that are no part of the fleet, each with the reason.
+	LeftOut  []string
+	Warnings []string
+}
+
+// FleetNode is a node of a fleet.
+type FleetNode struct {
+	Name, Run string // host name, and the ID of the run
+	Host      record.Host
+}
+
+// FleetRow is one metric of one condition over a fleet.
+type FleetRow struct {
+	Workload, Condition, Label, Platform string
+	Metric, Unit                         string
+	Primary                              bool // it carries the verdict of a run
+	HigherIsBetter                       bool
+	Quantile                             float64
+	Nodes                                []NodeEffect // by name
+	Missing                              []int        // in Fleet.Nodes: without a figure of it
+	// Effect is the ratio to the baseline over the fleet. A quantile's is that of the histograms of
+	// all nodes merged, in which each request counts once, with an interval over nodes; all
+	// others' is the mean of the model.
+	Effect stats.Estimate
+	// Value and BaseValue are a quantile's levels in the merged histograms. Zero elsewhere: the
+	// mean of a level over unlike machines says nothing.
+	Value, BaseValue stats.Estimate
+	// Model is of the nodes' own effects: their mean, how they differ, and what another node has.
+	Model stats.RandomEffects
+	// Differs tells that nodes differ by more than their own noise, adjusted for all rows of the
+	// family (Holm).
+	Differs    bool
+	Covariates []Covariate
+	// Percent is Effect in percent, positive where the condition is worse; NewLow and NewHigh
+	// are the prediction for another node.
+	Percent, PercentLow, PercentHigh, NewLow, NewHigh float64
+}
+
+// NodeEffect is what one node found.
+type NodeEffect struct {
+	Node   int            // in Fleet.Nodes
+	Effect stats.Estimate // ratio to the baseline
+	// Percent is Effect in percent, positive where the condition is worse.
+	Percent, PercentLow, PercentHigh float64
+	// Residual is its distance from all other nodes in standard errors. Odd tells that this is
+	// more than chance gives any node of any row of the family (Holm).
+	Residual float64
+	Odd      bool
+}
+
+// Covariate is a property in which nodes differ, and what goes with it.
+type Covariate struct {
+	Name string // "kernel"
+	stats.Explained
+	// Explains tells that its labels differ, adjusted for all covariates of all rows of the
+	// family (Holm).
+	Explains bool
+	// Alike are the covariates that divide these nodes in the same way: nothing tells which it is.
+	Alike []string
+}
+
+// covariates are the properties of nodes that are looked at.
+var covariates = []struct {
+	name string
+	of   func(record.Host, record.Condition) string
+}{
+	{"kernel", func(h record.Host, _ record.Condition) string { return h.Kernel }},
+	{"CPU", func(h record.Host, _ record.Condition) string { return h.CPUModel }},
+	{"runtime version", func(_ record.Host, c record.Condition) string { return c.Version }},
+}
+
+// Node is what a fleet keeps of a run: no trials.
+type Node struct {
+	run     record.Run
+	effects []nodeEffect
+}
+
+// nodeEffect is one metric of one condition on one node.
+type nodeEffect struct {
+	key       string // of what it is
+	condition record.Condition
+	metric    workload.Metric
+	primary   bool
+	ratio     stats.Estimate
+	base, own *hdrhistogram.Histogram // of a quantile, merged over blocks; nil where there are none
+}
+
+// NewNode reads a run for a fleet. Tainted blocks are left out.
+func NewNode(run record.Run) Node {
+	opt := Options{}.from(run)
+	n := Node{run: run}
+	n.run.Trials = nil
+	for _, l := range layouts(run, opt) {
+		if _, explains := run.Plan.Layers[l.workload]; explains {
+			continue
+		}
+		for _, m := range l.metrics {
+			for _, c := range l.conditions {
+				if !l.hasOverhead(c.ID) {
+					continue
+				}
+				p := l.pair(m, c.ID, false)
+				e := nodeEffect{condition: c, metric: m, primary: l.carries(m.Name), ratio: p.ratio(opt)}
+				e.key = strings.Join([]string{c.ID, m.Name, m.Unit, string(m.Better), l.baselineID()}, "\x00")
+				if m.Quantile != 0 && len(p.blocks) > 0 {
+					e.base, e.own = together(histograms(p.base)), together(histograms(p.treatment))
+				}
+				n.effects = append(n.effects, e)
+			}
+		}
+	}
+	return n
+}
+
+// NewFleet sets runs of one design on several nodes beside each other. What is one design with
+// the first of them is pooled; the others are named with the reason. Of several runs of one node
+// the newest counts.
+func NewFleet(all []Node) Fleet {
+	var f Fleet
+	if len(all) == 0 {
+		return f
+	}
+	first := all[0]
+	f.Level = Options{}.from(first.run).Level
+	newest := map[string]int{}
+	for i, n := range all {
+		if why := noNode(n.run, first.run); why != "" {
+			f.leaveOut(n, why)
+			continue
+		}
+		name := n.run.Host.Hostname
+		before, again := newest[name]
+		switch {
+		case !again:
+			newest[name] = i
+		case n.run.Started.After(all[before].run.Started):
+			f.leaveOut(all[before], n.run.ID+" of the same node is newer")
+			newest[name] = i
+		default:
+			f.leaveOut(n, all[before].run.ID+" of the same node is no older")
+		}
+	}
+	var nodes []Node
+	for _, i := range newest {
+		nodes = append(nodes, all[i])
+	}
+	slices.SortFunc(nodes, func(a, b Node) int { return strings.Compare(a.run.Host.Hostname, b.run.Host.Hostname) })
+	for _, n := range nodes {
+		f.Nodes = append(f.Nodes, FleetNode{Name: n.run.Host.Hostname, Run: n.run.ID, Host: n.run.Host})
+		f.Warnings = append(f.Warnings, otherImages(first, n)...)
+	}
+	made := map[string]bool{}
+	for _, n := range slices.Insert(slices.Clone(nodes), 0, first) {
+		for _, e := range n.effects {
+			if !made[e.key] {
+				f.Rows = append(f.Rows, f.row(e, nodes))
+			}
+			made[e.key] = true
+		}
+	}
+	f.adjust()
+	return f
+}
+
+func (f *Fleet) leaveOut(n Node, why string) {
+	f.LeftOut = append(f.LeftOut, fmt.Sprintf("%s (%s): %s", n.run.ID, orNone(n.run.Host.Hostname), why))
+}
+
+// noNode says why a run is no node of the fleet of another; empty where it is.
+func noNode(run, first record.Run) string {
+	switch {
+	case run.Status == record.Imported:
+		return "it was measured elsewhere: nothing says that its figures are independent repetitions"
+	case run.Host.Hostname == "":
+		return "it names no host"
+	case run.Study != first.Study:
+		return fmt.Sprintf("it is a run of %s, and %s of %s", run.Study, first.ID, first.Study)
+	case run.Plan.Code != first.Plan.Code:
+		return fmt.Sprintf("tare measured it in another way than %s: measure both by one version", first.ID)
+	}
+	why, instead := differentWork(first, run)
+	if why == "" {
+		return ""
+	}
+	return why + ": " + instead
+}
+
+// otherImages warns where a node ran another image than the first.
+func otherImages(first, n Node) (warnings []string) {
+	for _, c := range n.run.Conditions {
+		if was := conditionOf(first.run, c.ID); was != nil && was.Image != c.Image {
+			warnings = append(warnings, fmt.Sprintf("%s: the image of %s is %s, and %s on %s",
+				n.run.Host.Hostname, c.ID, orNone(c.Image), orNone(was.Image), first.run.Host.Hostname))
+		}
+	}
+	return warnings
+}
+
+// row pools one metric of one condition.
+func (f *Fleet) row(of nodeEffect, nodes []Node) FleetRow {
+	const seed = 1 // the same runs give the same answer
+	row := FleetRow{
+		Workload: of.condition.Workload, Condition: of.condition.ID, Label: label(of.condition),
+		Platform: of.condition.Platform, Metric: of.metric.Name, Unit: of.metric.Unit, Primary: of.primary,
+		HigherIsBetter: of.metric.Better == workload.Higher, Quantile: of.metric.Quantile,
+	}
+	var effects []stats.Estimate
+	var base, own []*hdrhistogram.Histogram
+	labels := make([][]string, len(covariates))
+	for i, n := range nodes {
+		at := slices.IndexFunc(n.effects, func(e nodeEffect) bool { return e.key == of.key })
+		if at < 0 || !n.effects[at].ratio.Known() {
+			row.Missing = append(row.Missing, i)
+			continue
+		}
+		e := n.effects[at]
+		effect := NodeEffect{Node: i, Effect: e.ratio}
+		effect.Percent, effect.PercentLow, effect.PercentHigh = percent(e.ratio, of.metric.Better)
+		row.Nodes, effects = append(row.Nodes, effect), append(effects, e.ratio)
+		if e.base != nil {
+			base, own = append(base, e.base), append(own, e.own)
+		}
+		for j, c := range covariates {
+			labels[j] = append(labels[j], cmp.Or(c.of(n.run.Host, e.condition), "unknown"))
+		}
+	}
+	row.Model = stats.RandomEffectsOf(effects, f.Level)
+	for i, r := range row.Model.Residuals {
+		row.Nodes[i].Residual = r
+	}
+	if row.Effect = row.Model.Mean; row.Quantile != 0 {
+		row.Effect = stats.QuantileRatio(base, own, row.Quantile, f.Level, seed)
+		row.Value = stats.Quantile(own, row.Quantile, f.Level, seed)
+		row.BaseValue = stats.Quantile(base, row.Quantile, f.Level, seed)
+	}
+	row.Percent, row.PercentLow, row.PercentHigh = percent(row.Effect, of.metric.Better)
+	_, row.NewLow, row.NewHigh = percent(row.Model.New, of.metric.Better)
+	for j, c := range covariates {
+		if own := labels[j]; len(own) == 0 || !slices.ContainsFunc(own, func(l string) bool { return l != own[0] }) {
+			continue // nodes do not differ in it
+		}
+		covariate := Covariate{Name: c.name, Explained: row.Model.By(labels[j])}
+		for i, other := range covariates {
+			if i != j && divideAlike(labels[i], labels[j]) {
+				covariate.Alike = append(covariate.Alike, other.name)
+			}
+		}
+		row.Covariates = append(row.Covariates, covariate)
+	}
+	return row
+}
+
+// divideAlike tells whether two labellings divide nodes into the same groups.
+func divideAlike(a, b []string) bool {
+	to, from := map[string]string{}, map[string]string{}
+	for i := range a {
+		x, seen := to[a[i]]
+		y, also := from[b[i]]
+		if seen && x != b[i] || also && y != a[i] {
+			return false
+		}
+		to[a[i]], from[b[i]] = b[i], a[i]
+	}
+	return true
+}
+
+// adjust decides what differs, explains and is odd: of the rows that carry a verdict together, and
+// of all others together.
+func (f *Fleet) adjust() {
+	for _, primary := range []bool{true, false} {
+		var differ, explain, odd decisions
+		for i := range f.Rows {
+			row := &f.Rows[i]
+			if row.Primary != primary {
+				continue
+			}
+			differ.add(row.Model.P, &row.Differs)
+			for j := range row.Covariates {
+				explain.add(row.Covariates[j].P, &row.Covariates[j].Explains)
+			}
+			for j, p := range row.Model.ResidualP {
+				odd.add(p, &row.Nodes[j].Odd)
+			}
+		}
+		for _, d := range []decisions{differ, explain, odd} {
+			d.decide(1 - f.Level)
+		}
+	}
+}
+
+// decisions are those of a family, by p-values.
+type decisions struct {
+	p    []float64
+	what []*bool
+}
+
+func (d *decisions) add(p float64, what *bool) { d.p, d.what = append(d.p, p), append(d.what, what) }
+
+func (d decisions) decide(alpha float64) {
+	for i, p := range stats.Holm(d.p) {
+		*d.what[i] = p <= alpha // not what is not a number
+	}
+}
+
+// Sentences say in words how nodes differ, what goes with it, and which nodes are odd.
+func (f Fleet) Sentences(row FleetRow) []string {
+	m := row.Model
+	sd := func(variance float64) float64 { return 100 * math.Expm1(math.Sqrt(variance)) }
+	all := slices.Clone(m.Warnings)
+	switch low, high := sd(m.Variance.Interval.Low), sd(m.Variance.Interval.High); {
+	case !m.Mean.Known():
+	case row.Differs:
+		all = append(all, fmt.Sprintf(
+			"Nodes differ with a standard deviation of %.1f %% (%.1f to %.1f %%). It is %.0f %% of the scatter of their effects; the rest is noise.",
+			sd(m.Variance.Value), low, high, 100*m.Share))
+	default:
+		all = append(all, fmt.Sprintf(
+			"Nodes do not differ significantly. A standard deviation of up to %.1f %% is not excluded.", high))
+	}
+	for _, c := range row.Covariates {
+		if !c.Explains || math.IsNaN(c.Share) {
+			continue
+		}
+		text := fmt.Sprintf("The %s explains %.0f %% of the variance between nodes", c.Name, 100*c.Share)
+		if len(c.Alike) > 0 {
+			text += fmt.Sprintf("; %s divides these nodes in the same way", strings.Join(c.Alike, " and "))
+		}
+		all = append(all, text+".")
+	}
+	for _, n := range row.Nodes {
+		if n.Odd {
+			all = append(all, fmt.Sprintf("%s is odd: %+.1f %%, %.1f standard errors from the other nodes.",
+				f.Nodes[n.Node].Name, n.Percent, math.Abs(n.Residual)))
+		}
+	}
+	if len(row.Missing) > 0 {
+		var names []string
+		for _, i := range row.Missing {
+			names = append(names, f.Nodes[i].Name)
+		}
+		all = append(all, "Without a figure: "+strings.Join(names, ", ")+".")
+	}
+	return all
+}
