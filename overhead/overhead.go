@@ -6,7 +6,8 @@
 // replicates, metric directions and histograms. It prints nothing.
 //
 // [Analyse] makes a [Report] of a run, [Compare] sets two runs against each
-// other, [NewHistory] many of one host and [NewFleet] those of many hosts, [HalfWidth] and [SteinBlocks] tell a run when it has enough, and
+// other, [NewHistory] many of one host, and [NewFleet] those of many hosts.
+// [HalfWidth] and [SteinBlocks] tell a run when it has enough, and
 // [NewDocument], [CSV] and [Benchfmt] give a run to other programs, after
 // [Redact] where strangers will read it.
 //

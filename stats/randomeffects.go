@@ -31,8 +31,8 @@ type RandomEffects struct {
 	New Estimate
 	// Variance is that of node(i), tau squared, by REML; its interval is the Q-profile.
 	Variance Estimate
-	// Q is Cochran's (1954), of which P is the p-value: small where nodes differ by more
-	// than their errors allow.
+	// Q is Cochran's (1954), of which P is the p-value, by Welch's test: small where nodes differ
+	// by more than their errors allow.
 	Q, P float64
 	// Share, I squared, is which part of the scatter of the measured effects is no error of
 	// measurement: 0 to 1.
@@ -77,8 +77,8 @@ const fewToExplain = 10
 //   - Share is variance / (variance + typical error²) of Higgins and Thompson (Statistics in
 //     Medicine 21, 2002).
 //   - Residuals are those of Viechtbauer and Cheung (Research Synthesis Methods 1, 2010): each
-//     node against the model of all others. Student's t with k - 2 degrees of freedom, the
-//     factor of Hartung and Knapp in the variance.
+//     node against the model of all others. Student's t with the factor of Hartung and Knapp in
+//     the variance, and k - 2 degrees of freedom or fewer, where the node's own error is less sure.
 func RandomEffectsOf(effects []Estimate, level float64) RandomEffects {
 	k := len(effects)
 	refuse := func(format string, args ...any) RandomEffects { return noRandomEffects(k, level, format, args...) }
@@ -93,7 +93,7 @@ func RandomEffectsOf(effects []Estimate, level float64) RandomEffects {
 		}
 		logs[i], variances[i], freedom[i] = math.Log(e.Value), se*se*float64(e.N), e.N-1
 	}
-	variances, err := ShrinkVariances(variances, freedom)
+	variances, moderated, err := shrinkVariances(variances, freedom)
 	if err != nil {
 		return refuse("%v", err)
 	}
@@ -101,7 +101,7 @@ func RandomEffectsOf(effects []Estimate, level float64) RandomEffects {
 	for i, v := range variances {
 		errors[i] = math.Sqrt(v / float64(effects[i].N))
 	}
-	return randomEffects(logs, errors, level)
+	return randomEffects(logs, errors, moderated, level)
 }
 
 func noRandomEffects(k int, level float64, format string, args ...any) RandomEffects {
@@ -114,8 +114,9 @@ func noRandomEffects(k int, level float64, format string, args ...any) RandomEff
 	}
 }
 
-// randomEffects is [RandomEffectsOf] with errors that are known.
-func randomEffects(logs, errors []float64, level float64) RandomEffects {
+// randomEffects is [RandomEffectsOf] with errors that have so many degrees of freedom each; nil
+// where they are known.
+func randomEffects(logs, errors, freedom []float64, level float64) RandomEffects {
 	k := len(logs)
 	r := RandomEffects{logs: logs, errors: errors, level: level}
 	by := MethodREML
@@ -127,7 +128,9 @@ func randomEffects(logs, errors []float64, level float64) RandomEffects {
 		return noRandomEffects(k, level, "%v", err)
 	}
 	r.Mean, r.New = exponential(fitted.Coefficients[0]), exponential(fitted.Prediction([]float64{1}, 0))
-	r.Q, r.P = fitted.Excess*float64(fitted.Freedom), fitted.Agree
+	if r.Q, r.P = fitted.Excess*float64(fitted.Freedom), fitted.Agree; freedom != nil {
+		r.P = homogeneity(r.Q, errors, freedom)
+	}
 	r.Variance = unknown(k, level, by)
 	r.Variance.Value = fitted.Between
 	if by != MethodREML {
@@ -144,13 +147,33 @@ func randomEffects(logs, errors []float64, level float64) RandomEffects {
 		trace, _ := m.derivatives()
 		r.Share = fitted.Between / (fitted.Between + float64(fitted.Freedom)/trace)
 	}
-	for i := range logs {
-		residual, variance, scale, freedom := fitted.problem.deleted(i)
+	for i, se := range errors {
+		residual, variance, scale, degrees := fitted.problem.deleted(i)
+		if freedom != nil { // Satterthwaite's, of the node's own error and all else
+			own, rest := se*se, variance-se*se
+			degrees = min(degrees, variance*variance/(own*own/freedom[i]+rest*rest/degrees))
+		}
 		t := residual / math.Sqrt(variance*scale)
 		r.Residuals = append(r.Residuals, t)
-		r.ResidualP = append(r.ResidualP, 2*distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Survival(math.Abs(t)))
+		r.ResidualP = append(r.ResidualP, 2*distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Survival(math.Abs(t)))
 	}
 	return r
+}
+
+// homogeneity is the p-value of Cochran's Q where the errors are estimates: the test of Welch
+// (Biometrika 38, 1951).
+func homogeneity(q float64, errors, freedom []float64) float64 {
+	k := float64(len(errors))
+	var weights, lack float64
+	for _, se := range errors {
+		weights += 1 / (se * se)
+	}
+	for i, se := range errors {
+		other := 1 - 1/(se*se)/weights
+		lack += other * other / freedom[i]
+	}
+	f := q / (k - 1) / (1 + 2*(k-2)/(k*k-1)*lack)
+	return distuv.F{D1: k - 1, D2: (k*k - 1) / (3 * lack)}.Survival(f)
 }
 
 // By finds what part of the variance between nodes goes with a label of each: a

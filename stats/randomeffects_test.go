@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // bcg are the 13 trials of the BCG vaccine of Colditz and others (JAMA 271, 1994): cases and others among the
@@ -58,7 +60,7 @@ func rooted(data [][2]float64) (y, se []float64) {
 // Software 36, 2010): rma(yi, vi) and confint.
 func TestRandomEffectsOfBCG(t *testing.T) {
 	logs, errors := bcgRisks()
-	r := randomEffects(logs, errors, 0.95)
+	r := randomEffects(logs, errors, nil, 0.95)
 	near(t, "variance", r.Variance.Value, 0.313243, 1e-6)
 	near(t, "its lower limit", r.Variance.Interval.Low, 0.1197, 5e-5)
 	near(t, "its upper limit", r.Variance.Interval.High, 1.1115, 5e-5)
@@ -98,7 +100,7 @@ func TestStudentisedResiduals(t *testing.T) {
 		near(t, "one of the first six", z(6, i), want, 1e-4)
 	}
 	// With the factor it is the t statistic of a term for that trial alone (mean-shift model).
-	r := randomEffects(logs, errors, 0.95)
+	r := randomEffects(logs, errors, nil, 0.95)
 	for i, got := range r.Residuals {
 		design := ones(len(logs))
 		for j := range design {
@@ -128,7 +130,7 @@ func TestMetaRegression(t *testing.T) {
 		design = append(design, []float64{1, trial.latitude})
 		labels = append(labels, trial.allocation)
 	}
-	r := randomEffects(logs, errors, 0.95)
+	r := randomEffects(logs, errors, nil, 0.95)
 	latitude, err := regress(design, logs, errors, 0.95, byREML)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +158,7 @@ func TestMetaRegression(t *testing.T) {
 // Table 16.3 of the handbook: Knapp and Hartung with REML.
 func TestRandomEffectsOfExpectations(t *testing.T) {
 	y, se := rooted(expectations)
-	r := randomEffects(y, se, 0.95)
+	r := randomEffects(y, se, nil, 0.95)
 	near(t, "Q", r.Q, 35.83, 2e-4)
 	near(t, "variance", r.Variance.Value, 0.0188, 5e-5)
 	near(t, "mean", math.Log(r.Mean.Value), 0.0837, 5e-5)
@@ -185,7 +187,7 @@ func TestVarianceBetween(t *testing.T) {
 		},
 	} {
 		y, se := rooted(c.data)
-		r := randomEffects(y, se, 0.95)
+		r := randomEffects(y, se, nil, 0.95)
 		near(t, "REML", r.Variance.Value, c.restricted, 5e-4)
 		near(t, "share", r.Share, c.share, 5e-5)
 		m, err := newWeighted(ones(len(y)), y, se)
@@ -206,7 +208,7 @@ func TestRestrictedConverges(t *testing.T) {
 		{-0.47, 0.663}, {-1.56, 0.660}, {0.18, 0.125}, {0.88, 0.068}, {0.74, 0.971},
 		{0.89, 0.094}, {-0.05, 0.509}, {0.52, 0.887}, {2.08, 0.704}, {0.81, 0.556},
 	})
-	near(t, "variance", randomEffects(y, se, 0.95).Variance.Value, 0.19878, 2e-5)
+	near(t, "variance", randomEffects(y, se, nil, 0.95).Variance.Value, 0.19878, 2e-5)
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 300 {
 		k := 3 + rng.IntN(20)
@@ -239,7 +241,7 @@ func TestRestrictedConverges(t *testing.T) {
 // where Hartung and Knapp's own would be a tenth of it.
 func TestMeanIsNeverNarrowerThanFixedEffect(t *testing.T) {
 	y, se := []float64{0.1, 0.1001, 0.0999, 0.1}, []float64{0.02, 0.02, 0.02, 0.02}
-	r := randomEffects(y, se, 0.95)
+	r := randomEffects(y, se, nil, 0.95)
 	if r.Variance.Value != 0 || r.Share != 0 {
 		t.Errorf("%+v", r.Variance)
 	}
@@ -248,7 +250,7 @@ func TestMeanIsNeverNarrowerThanFixedEffect(t *testing.T) {
 
 func TestLabelsThatExplain(t *testing.T) {
 	y := []float64{0.10, 0.11, 0.09, 0.10, 0.105, 0.30, 0.31, 0.29, 0.30, 0.295}
-	r := randomEffects(y, slices.Repeat([]float64{0.005}, 10), 0.95)
+	r := randomEffects(y, slices.Repeat([]float64{0.005}, 10), nil, 0.95)
 	old := slices.Repeat([]string{"6.1"}, 5)
 	x := r.By(append(old, slices.Repeat([]string{"6.12"}, 5)...))
 	if !(x.Share > 0.99) || !(x.P < 1e-6) || len(x.Warnings) > 0 {
@@ -271,17 +273,29 @@ func TestLabelsThatExplain(t *testing.T) {
 // The order of nodes is of no account, and an effect's inverse has the inverse of its mean.
 func TestRandomEffectsAreEvenHanded(t *testing.T) {
 	logs, errors := bcgRisks()
-	want := randomEffects(logs, errors, 0.95)
+	want := randomEffects(logs, errors, nil, 0.95)
 	slices.Reverse(logs)
 	slices.Reverse(errors)
 	for i := range logs {
 		logs[i] = -logs[i]
 	}
-	got := randomEffects(logs, errors, 0.95)
-	near(t, "variance", got.Variance.Value, want.Variance.Value, 1e-9)
-	near(t, "mean", got.Mean.Value, 1/want.Mean.Value, 1e-9)
-	near(t, "new", got.New.Interval.Low, 1/want.New.Interval.High, 1e-9)
+	got := randomEffects(logs, errors, nil, 0.95)
+	near(t, "variance", got.Variance.Value, want.Variance.Value, 1e-7)
+	near(t, "mean", got.Mean.Value, 1/want.Mean.Value, 1e-7)
+	near(t, "new", got.New.Interval.Low, 1/want.New.Interval.High, 1e-7)
 	near(t, "residual", got.Residuals[0], -want.Residuals[12], 1e-6)
+}
+
+// Of two nodes it is Welch's t test with Satterthwaite's degrees of freedom, and of errors that are as good as known
+// Cochran's.
+func TestHomogeneity(t *testing.T) {
+	const a, b = 0.3 * 0.3, 0.8 * 0.8
+	q := 2 * 2 / (a + b)
+	satterthwaite := (a + b) * (a + b) / (a*a/4 + b*b/9)
+	want := 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: satterthwaite}.Survival(math.Sqrt(q))
+	near(t, "p of two", homogeneity(q, []float64{0.3, 0.8}, []float64{4, 9}), want, 1e-9)
+	got := homogeneity(7, []float64{0.3, 0.8, 0.5}, []float64{1e9, 1e9, 1e9})
+	near(t, "p of known errors", got, distuv.ChiSquared{K: 2}.Survival(7), 1e-6)
 }
 
 func TestNoRandomEffects(t *testing.T) {

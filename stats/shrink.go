@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -15,30 +16,37 @@ import (
 // and Molecular Biology 3 (2004), sections 4 and 6). Samples that really differ keep what
 // they have. All must be positive.
 func ShrinkVariances(variances []float64, freedom []int) ([]float64, error) {
+	shrunk, _, err := shrinkVariances(variances, freedom)
+	return shrunk, err
+}
+
+// shrinkVariances gives also the degrees of freedom that each has then: with those of what all
+// have in common, but no more than all have together.
+func shrinkVariances(variances []float64, freedom []int) (shrunk, moderated []float64, err error) {
 	n := len(variances)
 	if len(freedom) != n {
-		return nil, fmt.Errorf("shrink variances: %d of them and %d degrees of freedom", n, len(freedom))
+		return nil, nil, fmt.Errorf("shrink variances: %d of them and %d degrees of freedom", n, len(freedom))
 	}
 	// On the log scale, the logarithm of a variance lies about that of the truth by an
 	// amount that its degrees of freedom tell.
-	var mean, expected float64
+	var mean, expected, all float64
 	logs := make([]float64, n)
 	for i, v := range variances {
 		if err := positive(v); err != nil {
-			return nil, fmt.Errorf("shrink variances: number %d: %w", i, err)
+			return nil, nil, fmt.Errorf("shrink variances: number %d: %w", i, err)
 		}
 		if freedom[i] < 1 {
-			return nil, fmt.Errorf("shrink variances: number %d has %d degrees of freedom: want 1 or more", i, freedom[i])
+			return nil, nil, fmt.Errorf("shrink variances: number %d has %d degrees of freedom: want 1 or more", i, freedom[i])
 		}
 		half := float64(freedom[i]) / 2
 		logs[i] = math.Log(v) - mathext.Digamma(half) + math.Log(half)
 		mean += logs[i] / float64(n)
 		expected += trigamma(half) / float64(n)
+		all += float64(freedom[i])
 	}
-	shrunk := make([]float64, n)
-	copy(shrunk, variances)
+	shrunk, moderated = slices.Clone(variances), slices.Repeat([]float64{all}, n)
 	if n < 2 {
-		return shrunk, nil
+		return shrunk, moderated, nil
 	}
 	var scatter float64
 	for _, l := range logs {
@@ -48,15 +56,16 @@ func ShrinkVariances(variances []float64, freedom []int) ([]float64, error) {
 		for i := range shrunk {
 			shrunk[i] = math.Exp(mean) // nothing says that they differ
 		}
-		return shrunk, nil
+		return shrunk, moderated, nil
 	}
 	half := inverseTrigamma(scatter - expected)
 	common := mean + mathext.Digamma(half) - math.Log(half)
 	for i, v := range variances {
 		d := float64(freedom[i])
 		shrunk[i] = (2*half*math.Exp(common) + d*v) / (2*half + d)
+		moderated[i] = min(all, 2*half+d)
 	}
-	return shrunk, nil
+	return shrunk, moderated, nil
 }
 
 // trigamma is the second derivative of the logarithm of the gamma function.
