@@ -32,7 +32,7 @@ BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X tare/cli/command.vers
 # is not: its swap area is everybody's first.
 TEST = test -count 1 -timeout 10m
 TOGETHER = ./platform/vm/... ./programs/... ./image/... ./annex/simulate ./annex/data ./annex/predict \
-	./annex/trace ./annex/synthetic ./stats/... ./model/... ./overhead ./report ./record/... ./claim
+	./annex/trace ./annex/synthetic ./stats/... ./model/... ./overhead ./report ./record/... ./claim ./study/platforms
 BESIDE = ./workload ./platform/oci ./platform/bare ./platform/agent
 
 SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh scripts/package.sh scripts/words.sh scripts/stale.sh scripts/picture.sh .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
