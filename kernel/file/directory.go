@@ -105,7 +105,7 @@ func guarded(path string, others fs.FileMode) error {
 				at = "/"
 			}
 		case perm&others != 0 && (len(rest) == 0 || info.Mode()&fs.ModeSticky == 0):
-			return &Exposed{at, fmt.Sprintf("can be written by others (%v)", perm), "take that from them (chmod go-w)"}
+			return &Exposed{at, fmt.Sprintf("can be written by others (%v)", perm), "remove that right (chmod go-w)"}
 		}
 		if len(rest) == 0 {
 			return nil

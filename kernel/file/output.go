@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,9 +19,21 @@ import (
 // user's home. A link there would lead root to write elsewhere. So root follows no link of another user
 // on the way to an output, but of the one who ran sudo.
 
-// Replace writes a file of mode 0644 in the place of whatever path names, whole or not at all. A link at
-// the end of path is replaced itself. The error is an [*Exposed] where another user's link is on the way.
+// Replace writes a file of mode 0644 in the place of one that path names, whole or not at all. A link to a
+// file is replaced itself. A pipe, and a device such as a terminal or /dev/null, is written to. The error is an
+// [*Exposed] where another user's link is on the way, and where something else is in the place.
 func Replace(path string, write func(io.Writer) error) (err error) {
+	to, err := replacedBy(path)
+	if err != nil {
+		return err
+	}
+	if to != nil {
+		f, err := to.opened()
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
 	in, err := hold(path)
 	if err != nil {
 		return err
@@ -51,6 +64,12 @@ func Replace(path string, write func(io.Writer) error) (err error) {
 
 // Replaceable tries whether [Replace] can make a file for path.
 func Replaceable(path string) error {
+	if to, err := replacedBy(path); to != nil || err != nil {
+		if err == nil {
+			err = to.Close()
+		}
+		return err
+	}
 	in, err := hold(path)
 	if err != nil {
 		return err
@@ -70,19 +89,54 @@ func OutputDirectory(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.MkdirAll(real, 0o755)
+	at, missing := real, []string(nil)
+	for {
+		info, err := os.Stat(at)
+		if err == nil && !info.IsDir() {
+			return &os.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		at, missing = filepath.Dir(at), append(missing, filepath.Base(at))
+	}
+	in, err := hold(filepath.Join(at, "made"))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	fd := int(in.Fd())
+	for _, name := range slices.Backward(missing) {
+		if err := unix.Mkdirat(fd, name, 0o755); err != nil && err != unix.EEXIST {
+			return &os.PathError{Op: "mkdir", Path: path, Err: err}
+		}
+		next, err := unix.Openat(fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &os.PathError{Op: "mkdir", Path: path, Err: err}
+		}
+		defer unix.Close(next)
+		fd = next
+	}
+	return nil
 }
 
 // Create opens a file to be written anew from its beginning. Root refuses one to which another user's
 // link leads, with an [*Exposed], and one that has a second name, which may be any file of the same file system.
-// A pipe, which may be a shell's without a name, loses nothing.
+// Pipes and devices are as for [Replace].
 func Create(path string) (*os.File, error) {
-	real, err := follow(path)
+	to, err := sink(path)
 	if err != nil {
 		return nil, err
 	}
-	if f, err := pipe(path); f != nil || err != nil {
-		return f, err
+	if to != nil {
+		return to.opened()
+	}
+	real, err := follow(path)
+	if err != nil {
+		return nil, err
 	}
 	in, err := hold(real)
 	if err != nil {
@@ -107,16 +161,75 @@ func Create(path string) (*os.File, error) {
 	return f, nil
 }
 
-// pipe opens what path leads to, where that is a pipe; else it is nil.
-func pipe(path string) (*os.File, error) {
-	p, err := Pin(path)
+// sink takes hold of what path leads to, where that takes what is written and is no file: a pipe, or a device of
+// characters. For a regular file, and for nothing, it is nil. Anything else is an [*Exposed], as is what has its
+// place among devices: /dev/stdout may lead to a regular file, and is not to be replaced by one.
+func sink(path string) (*Pinned, error) {
+	real, err := follow(path)
 	if err != nil {
-		return nil, nil // it is not there, or cannot be reached, which opening it reports
-	}
-	defer p.Close()
-	if info, err := p.handle.Stat(); err != nil || info.Mode().Type() != fs.ModeNamedPipe {
 		return nil, err
 	}
+	if p, err := pinned(path, real); err == nil { // else it is not there, or cannot be reached, which making it reports
+		info, err := p.handle.Stat()
+		if err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		kind := info.Mode().Type()
+		if kind == fs.ModeNamedPipe || kind == fs.ModeDevice|fs.ModeCharDevice {
+			return p, nil
+		}
+		p.Close()
+		switch kind {
+		case 0:
+		case fs.ModeDir:
+			return nil, &os.PathError{Op: "write", Path: path, Err: syscall.EISDIR}
+		default:
+			return nil, &Exposed{path, "is no regular file", "name another file"}
+		}
+	}
+	if isAmongDevices(path) || isAmongDevices(real) {
+		return nil, &Exposed{path, "has its place among devices and settings of the kernel", "name a file elsewhere"}
+	}
+	return nil, nil
+}
+
+// replacedBy is [sink], but for a link: that is replaced itself, wherever it leads.
+func replacedBy(path string) (*Pinned, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 && !isAmongDevices(path) {
+		return nil, nil
+	}
+	return sink(path)
+}
+
+// pinned takes hold of what lies at path, of which real is what [follow] made: no link is followed that was not
+// there then, but among devices, where no user lays any. There the way may lead on to what has no path: a pipe.
+func pinned(path, real string) (*Pinned, error) {
+	if os.Geteuid() != 0 || isAmongDevices(path) {
+		return Pin(path)
+	}
+	fd, err := retry(func() (int, error) {
+		return unix.Openat2(unix.AT_FDCWD, real, &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+		})
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &Pinned{os.NewFile(uintptr(fd), path)}, nil
+}
+
+// isAmongDevices tells that a path names a device or a setting of the kernel, or would.
+func isAmongDevices(path string) bool {
+	path, err := filepath.Abs(path)
+	if err != nil || strings.HasPrefix(path, "/dev/shm/") {
+		return false
+	}
+	return slices.ContainsFunc([]string{"/dev/", "/proc/", "/sys/"}, func(of string) bool { return strings.HasPrefix(path, of) })
+}
+
+// opened opens what was held to be written to, and lets go of it.
+func (p *Pinned) opened() (*os.File, error) {
+	defer p.Close()
 	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", p.handle.Fd()), os.O_WRONLY, 0)
 }
 
@@ -165,8 +278,8 @@ func (d *directory) named(err error) error {
 	return err
 }
 
-// follow is path without links, as the kernel follows them. What is not there is taken as it is named. The
-// error is an [*Exposed] where root would follow the link of another user.
+// follow is path without links. Its own ".." are taken by name; else links are followed as the kernel does. What
+// is not there is taken as it is named. The error is an [*Exposed] where root would follow the link of another user.
 func follow(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

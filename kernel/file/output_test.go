@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -157,20 +158,67 @@ func TestOutputsPassLinksOfOthersBy(t *testing.T) {
 	mustHold(t, filepath.Join(roots, "other"), "by sudo")
 }
 
-func TestCreateOpensPipes(t *testing.T) {
+// What takes what is written, and is no file, is written to and stays.
+func TestOutputsToPipesAndDevices(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	came := make(chan string)
-	go func() {
-		text, _ := os.ReadFile(path)
-		came <- string(text)
-	}()
-	if err := create(path, "through a pipe"); err != nil {
+	for name, write := range map[string]func(path, text string) error{
+		"Create":  create,
+		"Replace": func(path, text string) error { return file.Replace(path, writeText(text)) },
+	} {
+		if err := file.Replaceable(path); err != nil {
+			t.Errorf("a pipe: %v", err)
+		}
+		came := make(chan string)
+		go func() {
+			text, _ := os.ReadFile(path)
+			came <- string(text)
+		}()
+		if err := write(path, "through a pipe"); err != nil {
+			t.Fatal(err)
+		}
+		if text := <-came; text != "through a pipe" {
+			t.Errorf("%s: %q came", name, text)
+		}
+		if err := write("/dev/null", "to nobody"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if info, err := os.Stat("/dev/null"); err != nil || info.Mode()&fs.ModeCharDevice == 0 {
+			t.Fatalf("%s: /dev/null is %v, %v", name, info, err)
+		}
+	}
+}
+
+func TestOutputsAreNoDirectories(t *testing.T) {
+	dir := t.TempDir()
+	if err := file.Replaceable(dir); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("a directory can be replaced: %v", err)
+	}
+	if err := create(dir, "x"); !errors.Is(err, syscall.EISDIR) {
+		t.Errorf("a directory is created: %v", err)
+	}
+}
+
+// What is neither a file nor takes what is written stays what it is.
+func TestOutputsReplaceNoSocketAndNothingAmongDevices(t *testing.T) {
+	dir := t.TempDir()
+	listener, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if text := <-came; text != "through a pipe" {
-		t.Errorf("%q came", text)
+	defer listener.Close()
+	for _, path := range []string{filepath.Join(dir, "socket"), "/proc/sys/kernel/hostname", "/dev/tare-test-output", "/sys/tare-test-output"} {
+		exposed := new(file.Exposed)
+		if err := file.Replaceable(path); !errors.As(err, &exposed) {
+			t.Errorf("%s can be replaced: %v", path, err)
+		}
+		if err := file.Replace(path, writeText("x")); !errors.As(err, &exposed) {
+			t.Errorf("%s is replaced: %v", path, err)
+		}
+		if err := create(path, "x"); !errors.As(err, &exposed) {
+			t.Errorf("%s is created: %v", path, err)
+		}
 	}
 }
