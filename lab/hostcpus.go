@@ -6,6 +6,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/kernel/cpuonline"
+	hostfacts "tare/kernel/host"
 	"tare/kernel/hugepages"
 	"tare/platform"
 )
@@ -15,6 +16,7 @@ const (
 	hostEntry    = "host"
 	offlineKind  = "cpus off line"
 	offlineState = "state"
+	hostBoot     = "boot" // when the kernel was started
 )
 
 // switches are what takes CPUs off line, and brings them back.
@@ -60,14 +62,8 @@ func keepOnline(host switches, ledger platform.Ledger, stay, leave []int) (resto
 	if err != nil {
 		return nil, err
 	}
-	done, err := ledger.Add(
-		platform.Entry{
-			Platform: hostEntry,
-			Kind:     offlineKind,
-			ID:       platform.FormatCPUList(state.Offline),
-			Attrs:    map[string]string{offlineState: string(text)},
-		},
-	)
+	done, err := addHostEntry(ledger, offlineKind, platform.FormatCPUList(state.Offline),
+		map[string]string{offlineState: string(text)})
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +106,19 @@ func hotplug() (cpuonline.Host, error) {
 	return host, nil
 }
 
-// removeHostEntry undoes what was done to the host itself.
+// addHostEntry enters what is about to be done to the host itself, and when the kernel was started.
+func addHostEntry(ledger platform.Ledger, kind, id string, attrs map[string]string) (done func(), err error) {
+	if attrs[hostBoot], err = hostfacts.BootID(); err != nil {
+		return nil, err
+	}
+	return ledger.Add(platform.Entry{Platform: hostEntry, Kind: kind, ID: id, Attrs: attrs})
+}
+
+// removeHostEntry undoes what was done to the host itself. A start of the kernel since has undone it.
 func removeHostEntry(e platform.Entry) error {
+	if boot, err := hostfacts.BootID(); err != nil || e.Attrs[hostBoot] != "" && e.Attrs[hostBoot] != boot {
+		return err
+	}
 	if e.Kind == hugePagesKind {
 		return restoreHugePages(hugepages.Directory(""), e.Attrs[hugePagesFound], e.ID)
 	}

@@ -33,9 +33,7 @@ func setHugePages(host hugePages, ledger platform.Ledger, to string) (restore fu
 	}
 	restore = func() error { return nil }
 	if found != to {
-		done, err := ledger.Add(platform.Entry{
-			Platform: hostEntry, Kind: hugePagesKind, ID: to, Attrs: map[string]string{hugePagesFound: found},
-		})
+		done, err := addHostEntry(ledger, hugePagesKind, to, map[string]string{hugePagesFound: found})
 		if err != nil {
 			return nil, err
 		}

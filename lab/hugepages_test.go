@@ -74,6 +74,31 @@ func TestTheLedgerKnowsOfHugePages(t *testing.T) {
 	}
 }
 
+// What was set before the kernel started anew is not put back: the setting is nobody's any more.
+func TestASettingOfAnEarlierStartIsLeft(t *testing.T) {
+	var host hugepages.Directory
+	if os.Geteuid() != 0 || host.Settable() != nil {
+		t.Skip("sets the host's transparent huge pages, which takes root")
+	}
+	have, err := host.Set()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := map[string]string{"always": "madvise"}[have]
+	if other == "" {
+		other = hugepages.Always
+	}
+	t.Cleanup(func() { _ = restoreHugePages(host, have, other) })
+	if err := removeHostEntry(platform.Entry{
+		Platform: hostEntry, Kind: hugePagesKind, ID: have, Attrs: map[string]string{hugePagesFound: other, hostBoot: "another"},
+	}); err != nil {
+		t.Error(err)
+	}
+	if now, err := host.Set(); now != have || err != nil {
+		t.Errorf("it was %s and is %s, %v", have, now, err)
+	}
+}
+
 // What a killed tare had set is put back by `tare clean`, from its ledger alone.
 func TestAKilledRunsHugePagesArePutBack(t *testing.T) {
 	var host hugepages.Directory

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tare/kernel/host"
 	"tare/kernel/knob"
 )
 
@@ -119,7 +120,7 @@ func TestRecoverByAJournalOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	boot, err := bootID()
+	boot, err := host.BootID()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"tare/kernel/file"
@@ -31,12 +30,6 @@ type store struct {
 	last   uint64
 	open   []Entry
 	broken error // a part of a line may be in the file
-}
-
-// bootID names this start of the kernel.
-func bootID() (string, error) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b)), err
 }
 
 // read reads a journal's file; one that is not there is empty. The error is an [*NoJournal]

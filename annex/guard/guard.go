@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tare/kernel/host"
 	"tare/kernel/knob"
 )
 
@@ -114,7 +115,7 @@ func (g *Guard) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	boot, err := bootID()
+	boot, err := host.BootID()
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/host"
 	"tare/kernel/knob"
 )
 
@@ -391,7 +392,7 @@ func TestRecoverFromADamagedJournal(t *testing.T) {
 	kept := Entry{Number: 9, Kind: Lasting, File: file, Identity: k.Identity(), Found: "60", Written: "0"}
 	other := kept
 	other.Number, other.File = 10, "/etc/memory.swappiness"
-	boot, err := bootID()
+	boot, err := host.BootID()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/kernel/file"
+	"tare/kernel/host"
 )
 
 // Options are where the guard's things are.
@@ -93,7 +94,7 @@ func Recover(ctx context.Context, o Options) ([]Outcome, error) {
 
 // putBack restores what a journal tells, and leaves it with what could not be.
 func putBack(o Options, j Journal) ([]Outcome, error) {
-	boot, err := bootID()
+	boot, err := host.BootID()
 	if err != nil {
 		return nil, err
 	}

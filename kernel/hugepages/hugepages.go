@@ -70,7 +70,7 @@ func (d Directory) Settable() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("this kernel has no transparent huge pages (%s is not there)", d.file("enabled"))
 	case err != nil:
-		return fmt.Errorf("transparent huge pages cannot be set: %w: that takes root, on a host of one's own", err)
+		return fmt.Errorf("transparent huge pages cannot be set: %w: this requires root on the host", err)
 	}
 	if err := f.Close(); err != nil {
 		return err

@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/host"
 )
 
 // Journal is what has been changed of containers and not given back: a file that
@@ -57,7 +57,7 @@ func (j *Journal) Open() ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the journal %s: %w", j.path, err)
 	}
-	boot, err := bootID()
+	boot, err := host.BootID()
 	if err != nil {
 		return nil, err
 	}
@@ -76,14 +76,6 @@ func parseJournal(text []byte) (written, error) {
 		return written{}, fmt.Errorf("its schema is %q, not %q: it is of another version of tare, which can undo it", w.Schema, journalSchema)
 	}
 	return w, nil
-}
-
-func bootID() (string, error) {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("when the kernel was started: %w", err)
-	}
-	return strings.TrimSpace(string(b)), nil
 }
 
 // begin writes down changes that are about to be made, and returns when the disk has them.
@@ -119,7 +111,7 @@ func (j *Journal) write(entries []Entry) (err error) {
 		}
 		return nil
 	}
-	boot, err := bootID()
+	boot, err := host.BootID()
 	if err != nil {
 		return err
 	}
