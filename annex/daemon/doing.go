@@ -90,16 +90,33 @@ func (g groups) frozen(c container.Container) (bool, error) {
 	if frozen, err := g.of(c).Frozen(); frozen || err != nil {
 		return frozen, err
 	}
-	if c.PID > 0 && mayRun(c.PID) && g.holds(c.Cgroup, c.PID) {
-		return false, nil // without a look at all the others
+	if c.PID > 0 && g.holds(c.Cgroup, c.PID) {
+		if first, err := procfs.Host.Process(c.PID).Stat(); err == nil && !first.Zombie() && first.State != stopped {
+			return false, nil // without a look at all the others
+		}
 	}
 	pids, err := c.Processes()
 	if err != nil {
 		return false, err
 	}
-	pids = slices.DeleteFunc(pids, hasEnded)
-	return len(pids) > 0 && !slices.ContainsFunc(pids, mayRun), nil
+	any := false
+	for _, pid := range pids {
+		stat, err := procfs.Host.Process(pid).Stat()
+		switch {
+		case procfs.Gone(err), err == nil && stat.Zombie():
+		case err != nil:
+			return false, err
+		case stat.State != stopped:
+			return false, nil
+		default:
+			any = true
+		}
+	}
+	return any, nil
 }
+
+// stopped is the state of a process that a signal has stopped (SIGSTOP).
+const stopped = 'T'
 
 // holds tells that a process is in a group: the number of one that has ended may be another's.
 func (g groups) holds(dir string, pid int) bool {
@@ -108,17 +125,6 @@ func (g groups) holds(dir string, pid int) bool {
 	return known && err == nil && slices.ContainsFunc(members.Places, func(p cgroup.Place) bool {
 		return p.Mount == in.Mount && (p.Path == in.Path || strings.HasPrefix(p.Path, in.Path+"/"))
 	})
-}
-
-// mayRun tells that a process is there, and that no signal has stopped it (SIGSTOP).
-func mayRun(pid int) bool {
-	stat, err := procfs.Host.Process(pid).Stat()
-	return err == nil && !stat.Zombie() && stat.State != 'T'
-}
-
-func hasEnded(pid int) bool {
-	stat, err := procfs.Host.Process(pid).Stat()
-	return err != nil || stat.Zombie()
 }
 
 // cpu is the CPU time that a container has used.

@@ -11,6 +11,7 @@ import (
 
 	"tare/container"
 	"tare/kernel/cgroup"
+	"tare/kernel/procfs"
 )
 
 // sleeper starts a program that sleeps in some groups, until the test ends.
@@ -108,7 +109,7 @@ func TestStoppedReadsFrozen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for mayRun(c.pid) == (c.sent == syscall.SIGSTOP) {
+		for (stateOf(t, c.pid) == stopped) != (c.sent == syscall.SIGSTOP) {
 			time.Sleep(time.Millisecond)
 		}
 		for _, pid := range []int{0, first, stranger} { // not each engine tells it, or it was of one that has ended
@@ -118,4 +119,13 @@ func TestStoppedReadsFrozen(t *testing.T) {
 			}
 		}
 	}
+}
+
+func stateOf(t *testing.T, pid int) byte {
+	t.Helper()
+	stat, err := procfs.Host.Process(pid).Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stat.State
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,16 +15,19 @@ import (
 )
 
 // ownPath leaves out of PATH what another user could put a program into: root starts programs by their names
-// (runc, ip, tar). Each that is left out is told.
-func ownPath(ctx context.Context, told io.Writer) {
+// (runc, ip, tar). A directory that does not exist is left out in silence, each other one with a warning.
+func ownPath(ctx context.Context, warnings io.Writer) {
 	// In a user namespace the host's files belong to nobody, and root there is not the host's.
 	if os.Geteuid() != 0 || file.Administered("/") != nil {
 		return
 	}
 	var kept []string
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		if why := unfit(ctx, dir); why != nil {
-			terminal.Fprintf(told, "warning: %q is left out of PATH: %s\n", dir, why)
+		switch why := unfit(ctx, dir); {
+		case errors.Is(why, fs.ErrNotExist):
+			continue // whoever may make it later would decide what it holds
+		case why != nil:
+			terminal.Fprintf(warnings, "warning: %q is left out of PATH: %s\n", dir, why)
 			continue
 		}
 		kept = append(kept, dir)
@@ -31,7 +35,7 @@ func ownPath(ctx context.Context, told io.Writer) {
 	os.Setenv("PATH", strings.Join(kept, string(filepath.ListSeparator)))
 }
 
-// unfit says why root does not look for programs in a directory. What is not there harms nobody.
+// unfit says why root does not look for programs in a directory.
 func unfit(ctx context.Context, dir string) error {
 	if !filepath.IsAbs(dir) {
 		return errors.New("it is no absolute path")
@@ -42,9 +46,5 @@ func unfit(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	exposed := new(file.Exposed)
-	if err := file.Administered(dir); errors.As(err, &exposed) {
-		return exposed
-	}
-	return nil
+	return file.Administered(dir)
 }

@@ -38,7 +38,7 @@ func TestOwnPath(t *testing.T) {
 	t.Setenv("PATH", strings.Join(all, ":"))
 	var told strings.Builder
 	ownPath(t.Context(), &told)
-	if want := strings.Join([]string{at("roots"), at("staffs"), at("none"), system}, ":"); os.Getenv("PATH") != want {
+	if want := strings.Join([]string{at("roots"), at("staffs"), system}, ":"); os.Getenv("PATH") != want {
 		t.Errorf("left is %s, want %s", os.Getenv("PATH"), want)
 	}
 	if lines := strings.Split(strings.TrimSpace(told.String()), "\n"); len(lines) != 8 || !strings.Contains(lines[0], at("users")) || !strings.Contains(lines[0], "65534") {

@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -212,13 +213,13 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 }
 
 // isServed reports whether a file lies below a mount whose server might never answer: one of the process
-// in the process' root, or of ours in ours.
+// in the process' root, or of ours in ours. Of more mounts than are read one might be such.
 func isServed(pid int, root, file string) bool {
 	if root == "" {
 		pid = os.Getpid()
 	}
 	mounts, err := procfs.Host.Process(pid).Mounts()
-	return err == nil && slices.ContainsFunc(mounts, func(m procfs.Mount) bool {
+	return errors.Is(err, procfs.ErrTooLong) || slices.ContainsFunc(mounts, func(m procfs.Mount) bool {
 		return mount.Served(m.FSType) && strings.HasPrefix(file, m.Point+"/")
 	})
 }
