@@ -21,9 +21,9 @@ func TestCassandraParameters(t *testing.T) {
 		pairs []string
 		want  Offered
 	}{
-		{nil, Offered{1000, load.Uniform, 100}}, // S2's
-		{[]string{"rate", "closed", "threads", "4"}, Offered{0, load.Uniform, 4}},
-		{[]string{"rate", "50", "arrival", "poisson"}, Offered{50, load.Poisson, 100}},
+		{nil, Offered{1000, load.Uniform, 100, 0}}, // S2's
+		{[]string{"rate", "closed", "threads", "4"}, Offered{0, load.Uniform, 4, 0}},
+		{[]string{"rate", "50", "arrival", "poisson"}, Offered{50, load.Poisson, 100, 0}},
 	} {
 		got, err := cassandra{}.Offered(resolve(t, cassandra{}, c.pairs...))
 		if err != nil || got != c.want {

@@ -108,7 +108,8 @@ func TestFioArguments(t *testing.T) {
 	}{
 		{nil, []string{"--randseed=1", "--filename=/file", "--readonly", "--number_ios=1000000", "--output-format=json"}, "--rate_iops"},
 		{[]string{"rate", "200"}, []string{"--rate_iops=200"}, "--time_based"},
-		{[]string{"data", "500"}, []string{"--size=500m", "--filename=/data/file"}, "--readonly"},
+		{[]string{"data", "400"}, []string{"--size=400m", "--filename=/data/file"}, "--readonly"},
+		{[]string{"data", "500"}, []string{"--size=500m", "--filename=/file", "--readonly"}, "/data/file"},
 		{[]string{"until", "signal", "seed", "random"}, []string{"--time_based", "--randrepeat=0", "--eta=always"}, "--number_ios"},
 	} {
 		program, err := fio{}.Program(resolve(t, fio{}, c.params...))

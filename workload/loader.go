@@ -27,6 +27,7 @@ type Offered struct {
 	Rate        float64      // requests per second of an open loop; 0 is a closed one
 	Arrival     load.Arrival // of an open loop
 	Connections int          // at most under way at once
+	Threads     int          // of the service that answer; 0 is one for each connection
 }
 
 // Dialing is a Trial whose load comes from elsewhere than the host's own

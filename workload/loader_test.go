@@ -75,7 +75,7 @@ func TestLoaderFromYAML(t *testing.T) {
 		t.Fatal("a service that tare loads is no Loader")
 	}
 	p := resolve(t, w, "rate", "1000")
-	if got, err := w.Offered(p); err != nil || got != (Offered{1000, load.Poisson, 3}) {
+	if got, err := w.Offered(p); err != nil || got != (Offered{1000, load.Poisson, 3, 0}) {
 		t.Errorf("it offers %+v, %v", got, err)
 	}
 	status := http.StatusOK

@@ -153,7 +153,11 @@ func (p mapstorePlan) target(t Trial, seed uint64) load.RESP {
 	}
 }
 
-func (plan mapstorePlan) offered() Offered { return offered(plan.options) }
+func (plan mapstorePlan) offered() Offered {
+	o := offered(plan.options)
+	o.Threads = 1 // one loop over all connections
+	return o
+}
 
 func (plan mapstorePlan) load(ctx context.Context, t Trial, seed uint64) (load.Result, error) {
 	return loadTargetOnce(ctx, t, plan.target(t, seed), plan.options, seed)

@@ -31,7 +31,8 @@ type inImage interface{ dataInImage() }
 // holds as much as S1's data sets.
 func SourceOf(w Workload, p map[string]string) Source {
 	source := w.Source()
-	if _, ok := w.(inImage); ok && p["data"] == strconv.Itoa(image.LargeData) {
+	data, _ := strconv.ParseInt(p["data"], 10, 64) // as the plan reads it: "0500" is 500
+	if _, ok := w.(inImage); ok && data == image.LargeData {
 		source.Recipe = image.Large(source.Recipe)
 	}
 	return source

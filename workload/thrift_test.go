@@ -56,7 +56,7 @@ func TestThriftOffers(t *testing.T) {
 		want  Offered
 	}{
 		{nil, Offered{Arrival: load.Uniform, Connections: 1}},
-		{[]string{"server", "go", "rate", "250", "arrival", "poisson", "connections", "8"}, Offered{250, load.Poisson, 8}},
+		{[]string{"server", "go", "rate", "250", "arrival", "poisson", "connections", "8"}, Offered{250, load.Poisson, 8, 0}},
 	} {
 		got, err := thrift{}.Offered(resolve(t, thrift{}, c.pairs...))
 		if err != nil || got != c.want {

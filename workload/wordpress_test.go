@@ -148,8 +148,8 @@ func TestWordPressParameters(t *testing.T) {
 		last  bool
 	}{
 		{nil, Offered{Arrival: load.AtOnce, Connections: 1000}, true},
-		{[]string{"rate", "20", "arrival", "poisson", "requests", "60"}, Offered{20, load.Poisson, 60}, false},
-		{[]string{"rate", "closed"}, Offered{0, load.Uniform, 16}, false},
+		{[]string{"rate", "20", "arrival", "poisson", "requests", "60"}, Offered{20, load.Poisson, 60, 0}, false},
+		{[]string{"rate", "closed"}, Offered{0, load.Uniform, 16, 0}, false},
 	} {
 		p := resolve(t, wordpress{}, c.pairs...)
 		if got, err := (wordpress{}).Offered(p); err != nil || got != c.want {

@@ -40,6 +40,7 @@ type processor struct {
 	running int32 // the connection that is served; none
 	since   int64 // up to when its time is accounted for
 	started int64 // since when it runs the work that is left
+	turned  int64 // since when the task has its turn, which outlasts a request that is followed by another
 	due     int64 // when its work ends, or the tick finds that its time is up
 	waiting queue
 	heldFor int64 // since when it is throttled with tasks that wait; never
@@ -306,7 +307,7 @@ func (s *simulation) start(p *processor) {
 func (s *simulation) give(p *processor, c int32) {
 	p.running = c
 	s.threads[s.connections[c].serving].cpu = int32(p.cpu)
-	p.since, p.started = s.now, s.now
+	p.since, p.started, p.turned = s.now, s.now, s.now
 	s.plan(p)
 }
 
@@ -334,7 +335,7 @@ func (s *simulation) plan(p *processor) {
 		up = p.since + p.remaining
 	}
 	if p.waiting.len() > 0 {
-		up = min(up, p.started+turnLength)
+		up = min(up, p.turned+turnLength)
 	}
 	if up >= p.due {
 		return
@@ -398,7 +399,7 @@ func (s *simulation) advance(p *processor) {
 		switch {
 		case !s.settle(p):
 			s.throttle(p)
-		case p.waiting.len() > 0 && s.now >= p.started+turnLength:
+		case p.waiting.len() > 0 && s.now >= p.turned+turnLength:
 			s.turn(p)
 		default:
 			s.plan(p)

@@ -21,7 +21,7 @@ func (r Result) Answer() string {
 			sentences = append(sentences, prediction)
 			subject = "it"
 		}
-		sentences = append(sentences, fmt.Sprintf("Without a quota, %s uses %.3g %% of a CPU, %.3g µs per request.", subject, 100*s.Load, s.Demand.Value))
+		sentences = append(sentences, fmt.Sprintf("Without a quota, %s uses %s %% of a CPU, %s µs per request.", subject, report.Rounded(100*s.Load, 3), report.Rounded(s.Demand.Value, 3)))
 	}
 	return strings.Join(sentences, " ")
 }
@@ -86,11 +86,11 @@ func (s Service) table() report.Table {
 		Note: fmt.Sprintf("Ranges beside predictions are those of several simulations. Right: within %.0f %% or %d µs of the measured p99. "+
 			"Near demand: the quota is within %.0f %% of the demand, where no prediction is promised.",
 			100*Relative, Absolute.Microseconds(), 100*Cliff),
-		Method: fmt.Sprintf("Predicted from the condition without a quota alone: %s µs of CPU time per request, %.3g %% of a CPU, p99 %s. "+
+		Method: fmt.Sprintf("Predicted from the condition without a quota alone: %s µs of CPU time per request, %s %% of a CPU, p99 %s. "+
 			"The simulations differ by the phases of the timers, and cover the demand's interval. "+
 			"Stalled: requests above the stall threshold. Throttled: periods in which the quota ran out. "+
 			"The model knows no garbage collection, no other work that comes in runs, and no other programs on the CPU.",
-			report.Said(s.Demand, 1), 100*s.Load, micros(s.Free.Value)),
+			report.Said(s.Demand, 1), report.Rounded(100*s.Load, 3), micros(s.Free.Value)),
 		Columns: []report.Column{{Head: "quota/period"}, {Head: "predicted p99, µs", Number: true}},
 	}
 	found := slices.ContainsFunc(s.Rows, func(r Row) bool { return r.Found })
@@ -245,7 +245,7 @@ func (s Service) wanted(p99 time.Duration) (report.Table, bool) {
 		t.Rows = append(t.Rows, []report.Cell{
 			{Text: short(m.Period)},
 			{Text: short(m.Quota)},
-			{Text: fmt.Sprintf("%.3g", 100*float64(m.Quota)/float64(m.Period))},
+			{Text: report.Rounded(100*float64(m.Quota)/float64(m.Period), 3)},
 			figure(m.Prediction.P99),
 			{Text: burst},
 		})

@@ -48,8 +48,6 @@ type Options struct {
 	// Offered gives how a condition's requests arrived; nil is by the shipped workload
 	// of its name.
 	Offered func(c record.Condition) (workload.Offered, error)
-	// Threads of the service work in parallel; 0 is one for each connection.
-	Threads int
 }
 
 // The accuracy promised of a prediction: its p99 is within Relative or Absolute of the
@@ -256,7 +254,7 @@ func predict(r overhead.Reading, base record.Condition, limited []record.Conditi
 	if err != nil {
 		return s, err
 	}
-	if s.Known, err = known(r, s, latencies, o.Threads); err != nil {
+	if s.Known, err = known(r, s, latencies); err != nil {
 		return s, err
 	}
 	if s.Load, err = quota.Load(s.Known, s.Arrival); err != nil {
@@ -316,9 +314,9 @@ func predict(r overhead.Reading, base record.Condition, limited []record.Conditi
 }
 
 // known is what the model knows of a service.
-func known(r overhead.Reading, s Service, latencies *hdrhistogram.Histogram, threads int) (quota.Service, error) {
+func known(r overhead.Reading, s Service, latencies *hdrhistogram.Histogram) (quota.Service, error) {
 	micros := func(v float64) time.Duration { return time.Duration(v * float64(time.Microsecond)) }
-	k := quota.Service{Demand: quota.Demand{Mean: micros(s.Demand.Value)}, Base: latencies, Threads: threads, CPUs: 1}
+	k := quota.Service{Demand: quota.Demand{Mean: micros(s.Demand.Value)}, Base: latencies, Threads: s.Offered.Threads, CPUs: 1}
 	if i := s.Demand.Interval; s.Demand.Known() && i.Low <= s.Demand.Value && s.Demand.Value <= i.High {
 		k.Demand.Low, k.Demand.High = micros(max(i.Low, 0)), micros(i.High)
 	}
