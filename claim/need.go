@@ -87,7 +87,7 @@ var (
 	}
 
 	cpuInShort = []string{
-		"tare", "latency", "cpu", "--quota", "1ms,2ms,4ms,7ms", "--period", "10ms", "--duration", "500ms",
+		"tare", "latency", "cpu", "--quota", "1ms,2ms,4ms,7ms", "--period", "10ms", "--duration", "400ms",
 	}
 	filesInShort = []string{"tare", "latency", "files", "--layers", "1,4,8", "--size", "1k,30k,100k"}
 )

@@ -48,7 +48,7 @@ var s1 = []Claim{
 	},
 	{
 		ID: "S1.2", Paper: characterization, Study: "startup",
-		Quick:   []string{"tare", "startup", "--platform", "docker", "--rate", "4", "--knee=false", "--count", "10", "--workload", "s1"},
+		Quick:   []string{"tare", "startup", "--platform", "docker", "--rate", "4", "--knee=false", "--count", "10", "--workload", "empty,redis,httpd,docstore"},
 		Command: startsOfAll,
 		Short:   "applications start alike, but for the document database",
 		Says:    "At the highest rate most applications take about as long to start as one another; the document database, which maps its storage into memory, stands out. What makes the difference is the image's size, what the program does before it serves, and how it launches processes.",

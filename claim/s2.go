@@ -30,6 +30,7 @@ var s2 = []Claim{
 	},
 	{
 		ID: "S2.2", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "mpi-search"},
+		Quick:     []string{"tare", "platforms", "--workload", "mpi-search", "--causes", "off"},
 		Needs:     []Need{needsKVM.partly("virtual machines"), needsEightCPUs.partly("being on a par")},
 		Short:     "for communicating ranks containers cost more than VMs",
 		Says:      "Ranks that communicate more than they compute lose most in containers on bare metal, less in containers inside a VM, and least in a VM alone, which is on a par with bare metal from 8 cores on; the gap shrinks with more cores while its ratio stays.",
@@ -40,6 +41,7 @@ var s2 = []Claim{
 	},
 	{
 		ID: "S2.3", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "wordpress"},
+		Quick:         []string{"tare", "platforms", "--workload", "wordpress", "--causes", "off"},
 		Needs:         []Need{needsThreeCPUs.partly("vanilla against pinned"), needsKVM.partly("virtual machines")},
 		Short:         "for a web site vanilla containers cost most, pinned least",
 		Says:          "A web site loses most in small vanilla containers, twice bare metal's time on 2 cores and ever less on more; pinned containers lose least; containers in a VM lose a little less than the VM alone, and a pinned VM less than a vanilla one.",
@@ -51,6 +53,7 @@ var s2 = []Claim{
 	},
 	{
 		ID: "S2.4", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "cassandra"},
+		Quick:         []string{"tare", "platforms", "--workload", "cassandra", "--causes", "off"},
 		Needs:         []Need{needsThreeCPUs.partly("vanilla against pinned"), needsKVM.partly("virtual machines")},
 		Short:         "pinned, a busy database is faster than on bare metal",
 		Says:          "A database under heavy load loses a factor of 3.5 or more in small vanilla containers; up to 16 cores every pinned platform is faster than bare metal, the pinned container most; from 32 cores on pinning changes nothing, and platforms with a VM lose to bare metal.",

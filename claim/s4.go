@@ -80,7 +80,7 @@ var s4 = []Claim{
 	},
 	{
 		ID: "S4.4", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "network"},
-		Quick:     []string{"tare", "latency", "network", "--path", "nat", "--size", "1,10,30,50,70,100", "--duration", "200ms"},
+		Quick:     []string{"tare", "latency", "network", "--path", "nat", "--size", "1,10,30,50,70,100", "--duration", "120ms"},
 		Short:     "a bridge costs a fixed time a trip, not a percentage",
 		Says:      "Port mapping over a bridge adds a fixed time to each trip against the host's port: at most a tenth for small messages, and nothing to be seen at 100 KB.",
 		Published: []Figure{atMost("bridge against host", 110, "%")},

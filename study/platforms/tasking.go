@@ -34,6 +34,7 @@ func (b *builder) tasking(s subject, size Size) (lab.Group, error) {
 			for _, preset := range b.presets(s, size, c) {
 				made := b.condition(of, size, g.Workload, ofTasking, c, preset)
 				made.Factors[factorTasks] = strconv.Itoa(n)
+				made.Takes = takes(made)
 				made.Label += ", " + tasksText(n)
 				made.ID = g.Workload + "@" + made.Label
 				if err := c.on.Supports(made.Setting); err != nil {
