@@ -178,7 +178,7 @@ func NewFleet(all []Node) Fleet {
 	made := map[string]bool{}
 	for _, n := range slices.Insert(slices.Clone(nodes), 0, first) {
 		for _, e := range n.effects {
-			if !made[e.key] {
+			if !made[e.key] && slices.ContainsFunc(nodes, func(n Node) bool { return n.has(e) }) {
 				f.Rows = append(f.Rows, f.row(e, nodes))
 			}
 			made[e.key] = true
@@ -186,6 +186,11 @@ func NewFleet(all []Node) Fleet {
 	}
 	f.adjust()
 	return f
+}
+
+// has tells that a node measured what an effect is of.
+func (n Node) has(effect nodeEffect) bool {
+	return slices.ContainsFunc(n.effects, func(e nodeEffect) bool { return e.key == effect.key })
 }
 
 func (f *Fleet) leaveOut(n Node, why string) {

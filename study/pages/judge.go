@@ -108,8 +108,12 @@ func (c verdicts) over(
 	}
 	text := fmt.Sprintf("%d of S1's %d applications, %d copies each, address randomisation %s, %d blocks",
 		len(of), all, copiesOf(of[0].Condition), c.aslr, blocks)
-	if word := of[0].Factors[factorHuge]; word != "" {
+	switch word := of[0].Factors[factorHuge]; {
+	case word == "":
+	case j.Claim == "S1.8":
 		text += "; huge pages set to " + word + " for the trials"
+	default:
+		apart = append(apart, "huge pages set to "+word+" for the trials")
 	}
 	if len(stand) > 0 {
 		text += "; " + strings.Join(stand, ", ")

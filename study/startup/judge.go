@@ -273,14 +273,14 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		verdict = claim.Inconclusive
 		j.Rests += "; the document database was not among them"
 	}
-	if _, ok := perApplication[database]; ok && verdict == claim.Confirmed {
-		verdict = claim.Qualified
-		j.Rests += "; a stand-in: " + standsFor(database)
-	}
 	if len(outside) > 0 && verdict == claim.Refuted {
 		j.Rests += "; contrary to the claim: " + strings.Join(outside, ", ")
 	}
 	j.Verdict = verdict
+	if stand := standIns(slices.Sorted(maps.Keys(perApplication))); len(stand) > 0 && verdict == claim.Confirmed {
+		j.Verdict = claim.Qualified
+		j.Rests += "; not S1's own programs: " + strings.Join(stand, ", ")
+	}
 	return j, true
 }
 
@@ -299,12 +299,7 @@ const fewest = 3
 // limited gives the verdict that some applications allow on a claim about all: of few, or of
 // programs that stand in for S1's, it is qualified at best, and few refute nothing.
 func limited(j claim.Judgement, applications ...string) claim.Judgement {
-	var stand []string
-	for _, name := range applications {
-		if instead := standsFor(name); instead != "" {
-			stand = append(stand, instead)
-		}
-	}
+	stand := standIns(applications)
 	few := len(applications) < fewest
 	switch {
 	case few && j.Verdict == claim.Refuted:
@@ -322,6 +317,16 @@ func limited(j claim.Judgement, applications ...string) claim.Judgement {
 		j.Rests += "; not S1's own programs: " + strings.Join(stand, ", ")
 	}
 	return j
+}
+
+// standIns are the programs among applications that stand in for S1's.
+func standIns(applications []string) (stand []string) {
+	for _, name := range applications {
+		if instead := standsFor(name); instead != "" {
+			stand = append(stand, instead)
+		}
+	}
+	return stand
 }
 
 // profiles are the profiled conditions on which S1.3 and S1.4 are judged, one of each application.
