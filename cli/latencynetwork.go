@@ -52,8 +52,8 @@ server and client in Python, as in S4 (published study of service latency).`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.paths, "path", nil, "paths to compare with the host's network: some of "+strings.Join(network.Paths, ", ")+" (default nat and container; with --quick or --full nat)")
-	flags.StringSliceVar(&f.sizes, "size", nil, "of messages, 1B to 16MB; a number alone is in KB of 1000 bytes (default as published: 1,10,30,50,70,100; and 64B,100B,200B, but with --quick or --full)")
+	flags.StringSliceVar(&f.paths, "path", nil, "paths to compare with the host's network: some of "+strings.Join(network.Paths, ", ")+" (default nat and container; with --quick or --full nat alone)")
+	flags.StringSliceVar(&f.sizes, "size", nil, "of messages, 1B to 16MB; a number alone is in KB of 1000 bytes (default as published: 1,10,30,50,70,100; without --quick and --full also 64B,100B,200B)")
 	flags.StringSliceVar(&f.directions, "direction", network.Directions, "what the service does: receive, send")
 	flags.StringSliceVar(&f.connections, "connection", []string{network.Kept}, "kept, new (one for each request), or both")
 	flags.DurationVar(&f.duration, "duration", 700*time.Millisecond, "length of each size's load, 50ms to 1h")

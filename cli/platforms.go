@@ -64,7 +64,7 @@ hosts of several sizes, or the same work by one process and by many.`,
 	flags.StringSliceVar(&f.instances, "instance", nil, "sizes by S2's instance types, with their memory: "+strings.Join(platforms.InstanceNames(), ", "))
 	flags.StringSliceVar(&f.hosts, "host-cpus", nil, "compare the same container on hosts of these sizes: virtual machines, or this host with CPUs offline (--disruptive)")
 	flags.StringSliceVar(&f.tasks, "tasks", nil, "compare the same work cut into these numbers of processes: one,many, or some of "+joinNumbers(platforms.Tasks()))
-	flags.StringVar(&f.causes, "causes", "on", "on or off: trials with a probe that shows where the time goes, and of services behind a bridge")
+	flags.StringVar(&f.causes, "causes", "on", "on or off: trials with a probe that shows where the time goes; services are also measured behind a bridge")
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: taking CPUs offline")
 	flags.IntVar(&f.repeats, "repeats", 0, "the same as --blocks; S2 repeated 20 times")
 	flags.StringVar(&f.precision, "precision", "", "wanted half-width of the intervals, such as 2%, within --budget")
