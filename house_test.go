@@ -599,6 +599,25 @@ func TestNoFileNamesOneMachine(t *testing.T) {
 	}
 }
 
+// A figure of three digits in this form is 1.02e+03 from a thousand on.
+var exponents = regexp.MustCompile(`%\+?\.[1-3]g`)
+
+func TestFiguresForPeopleHaveNoExponent(t *testing.T) {
+	for _, name := range tracked(t) {
+		floor, _, _ := strings.Cut(name, "/")
+		if !slices.Contains([]string{"advise", "cli", "report", "study"}, floor) || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		src, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if found := exponents.Find(src); found != nil {
+			t.Errorf("%s writes a figure by %s, which may have an exponent: use report.Rounded", name, found)
+		}
+	}
+}
+
 // codeColumns is the greatest width of a line of code, with a tab as four columns. What
 // strings hold does not count: a text for users is no better cut.
 const codeColumns = 120

@@ -40,7 +40,7 @@ repetitions. A change needs three runs: single runs that lie far off are none. W
 		ValidArgsFunction: a.completeRuns,
 	}
 	cmd.Flags().StringVar(&failAbove, "fail-above", "", "worsening that is not accepted, such as 20%")
-	cmd.Flags().StringVar(&drift, "drift", fmt.Sprintf("%.3g%%", 100*overhead.DefaultDrift), "change of the host between the runs that is allowed for")
+	cmd.Flags().StringVar(&drift, "drift", fmt.Sprintf("%s%%", report.Rounded(100*overhead.DefaultDrift, 3)), "change of the host between the runs that is allowed for")
 	cmd.Flags().BoolVar(&history, "history", false, "find changes in all runs that are comparable with RUN")
 	cmd.Flags().StringVar(&jsonPath, "json", "", "write the comparison as JSON to this file (- for standard output)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -19,6 +19,7 @@ import (
 	"tare/load"
 	"tare/platform"
 	"tare/platform/box"
+	"tare/report"
 	"tare/study/density"
 	"tare/workload"
 )
@@ -346,8 +347,8 @@ func (f *densityFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) 
 		return nil, err
 	}
 	if warmed.Bytes > 0 {
-		m.progress.note(fmt.Sprintf("memory prepared: %d MiB touched at %.2g GiB/s, and again at %.2g GiB/s",
-			warmed.Bytes>>20, warmed.FirstRate()/(1<<30), warmed.AgainRate()/(1<<30)))
+		m.progress.note(fmt.Sprintf("memory prepared: %d MiB touched at %s GiB/s, and again at %s GiB/s",
+			warmed.Bytes>>20, report.Rounded(warmed.FirstRate()/(1<<30), 2), report.Rounded(warmed.AgainRate()/(1<<30), 2)))
 	}
 	if warmed.Less != "" {
 		m.progress.note("less memory was prepared than is used: " + warmed.Less)

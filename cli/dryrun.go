@@ -100,17 +100,17 @@ func (a *app) printDesign(
 	case d.Plan.Budget > 0 && d.Plan.Precision == 0:
 		terminal.Fprintf(a.out, "%s for %v.\n", plural, d.Plan.Budget)
 	case d.Plan.Budget > 0:
-		terminal.Fprintf(a.out, "%s until every half-width is %.2g %%, for at most %v.\n", plural, 100*d.Plan.Precision, d.Plan.Budget)
+		terminal.Fprintf(a.out, "%s until every half-width is %s %%, for at most %v.\n", plural, report.Rounded(100*d.Plan.Precision, 2), d.Plan.Budget)
 	case unit == "round":
-		terminal.Fprintf(a.out, "Rounds until every half-width is %.2g %%: eight at least.\n", 100*d.Plan.Precision)
+		terminal.Fprintf(a.out, "Rounds until every half-width is %s %%: eight at least.\n", report.Rounded(100*d.Plan.Precision, 2))
 	default:
-		terminal.Fprintf(a.out, "Blocks until every half-width is %.2g %%: after %s the number is known.\n", 100*d.Plan.Precision, report.Counted(d.Plan.PilotBlocks, "block"))
+		terminal.Fprintf(a.out, "Blocks until every half-width is %s %%: after %s the number is known.\n", report.Rounded(100*d.Plan.Precision, 2), report.Counted(d.Plan.PilotBlocks, "block"))
 	}
 	if d.Explain != nil && unit == "round" {
 		terminal.Fprintf(a.out, "Where a cost of 1 %% or more is established by then, the last two fifths of the time look for its layer (--explain=false leaves that out).\n")
 	}
 	if limit := d.Plan.FailAbove; limit > 0 {
-		terminal.Fprintf(a.out, "Threshold: %.3g %% worse than the baseline. Exit code 0 if every interval lies at or below it, 4 if one lies above it, 5 otherwise.\n", 100*limit)
+		terminal.Fprintf(a.out, "Threshold: %s %% worse than the baseline. Exit code 0 if every interval lies at or below it, 4 if one lies above it, 5 otherwise.\n", report.Rounded(100*limit, 3))
 	}
 	terminal.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
 	if engines {

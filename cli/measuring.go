@@ -286,9 +286,9 @@ func withheld(metric, condition, why string) string {
 func thresholdError(t overhead.Threshold, instead string) error {
 	switch t.Status {
 	case overhead.Exceeded:
-		return withCode(exitThreshold, fmt.Errorf("worse by more than %.3g%%", 100*t.FailAbove))
+		return withCode(exitThreshold, fmt.Errorf("worse by more than %s%%", report.Rounded(100*t.FailAbove, 3)))
 	case overhead.Undecided:
-		return withCode(exitInconclusive, fmt.Errorf("inconclusive against %.3g%%: %s", 100*t.FailAbove, instead))
+		return withCode(exitInconclusive, fmt.Errorf("inconclusive against %s%%: %s", report.Rounded(100*t.FailAbove, 3), instead))
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (a *app) overview(ctx context.Context) error {
 			fmt.Sprintf(
 				"%s, %s of memory",
 				report.Counted(h.CPUs, "CPU"),
-				units.CustomSize("%.3g %s", float64(h.Memory), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB"}),
+				units.CustomSize("%.4g %s", float64(h.Memory), 1024, []string{"B", "KiB", "MiB", "GiB", "TiB"}),
 			),
 		},
 		{"kernel", h.Kernel + ", control groups " + h.Cgroup},

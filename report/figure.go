@@ -65,6 +65,19 @@ func supported(v, low, high float64) (figure, from, to string) {
 	return text(v), text(low), text(high)
 }
 
+// Rounded writes a number to so many significant digits, never with an exponent: 186,123 to three
+// digits is "186000".
+func Rounded(v float64, digits int) string {
+	if v == 0 || !finite(v) {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	text := fixed(v, leading(v)+digits-1)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
 // leading gives the decimals that show the first digit of v that is not 0.
 func leading(v float64) int {
 	if v == 0 || !finite(v) {

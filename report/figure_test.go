@@ -31,6 +31,19 @@ func TestDigitsFollowTheInterval(t *testing.T) {
 	}
 }
 
+func TestRoundedHasNoExponent(t *testing.T) {
+	for want, c := range map[string]struct {
+		v      float64
+		digits int
+	}{
+		"186000": {186123, 3}, "100": {99.7, 2}, "0.0000186": {0.0000186, 3}, "1.5": {1.5, 3}, "0": {0, 3}, "-1020": {-1023.4, 3}, "40": {40, 3}, "NaN": {math.NaN(), 3},
+	} {
+		if got := Rounded(c.v, c.digits); got != want {
+			t.Errorf("%v to %d digits is %q, want %q", c.v, c.digits, got, want)
+		}
+	}
+}
+
 // A figure that lies wholly above zero is not written as one, however wide its interval.
 func TestNoFigureAboveZeroIsZero(t *testing.T) {
 	for _, c := range []struct {

@@ -108,8 +108,8 @@ func thrashes(first, now Step) string {
 	if now.Closed.Rate >= thrashShare*first.Closed.Rate {
 		return ""
 	}
-	return fmt.Sprintf("it thrashes: %.3g requests/s, under a tenth of the %.0f with %s",
-		now.Closed.Rate, first.Closed.Rate, report.Counted(first.Neighbours, "neighbour"))
+	return fmt.Sprintf("it thrashes: %s requests/s, under a tenth of the %.0f with %s",
+		report.Rounded(now.Closed.Rate, 3), first.Closed.Rate, report.Counted(first.Neighbours, "neighbour"))
 }
 
 // kills counts the programs that the kernel killed in the box.

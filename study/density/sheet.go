@@ -106,8 +106,8 @@ func (r reading) withoutIntervals(a arm, reach string) string {
 	if math.IsNaN(rate) || math.IsNaN(tail) || a.settled() == a.first() {
 		return fmt.Sprintf("The effect of idle neighbours on %s is unknown up to %s. %s", a.critical(), reach, only)
 	}
-	return fmt.Sprintf("With %s, compared with %d, %s's p99 is %.2g times as long; throughput is %.2f times as high. %s",
-		reach, a.first(), a.critical(), tail, rate, only)
+	return fmt.Sprintf("With %s, compared with %d, %s's p99 is %s times as long; throughput is %.2f times as high. %s",
+		reach, a.first(), a.critical(), report.Rounded(tail, 2), rate, only)
 }
 
 // worse says which figures are significantly worse at the greatest number that every sweep
@@ -143,9 +143,9 @@ func fall(c cliff) string {
 	times := c.Times.Value
 	switch {
 	case c.Shape == stats.RampChange:
-		return fmt.Sprintf("throughput falls steadily, to %.2g %% at the end", 100*times)
+		return fmt.Sprintf("throughput falls steadily, to %s %% at the end", report.Rounded(100*times, 2))
 	case times < 0.1:
-		return fmt.Sprintf("throughput falls to %.2g %%", 100*times)
+		return fmt.Sprintf("throughput falls to %s %%", report.Rounded(100*times, 2))
 	case times > 0.45 && times < 0.55:
 		return "throughput halves"
 	}
@@ -154,9 +154,9 @@ func fall(c cliff) string {
 
 func rise(c cliff) string {
 	if c.Shape == stats.RampChange {
-		return fmt.Sprintf("rises steadily, to %.2g times as long at the end", c.Times.Value)
+		return fmt.Sprintf("rises steadily, to %s times as long at the end", report.Rounded(c.Times.Value, 2))
 	}
-	return fmt.Sprintf("is %.2g times as long", c.Times.Value)
+	return fmt.Sprintf("is %s times as long", report.Rounded(c.Times.Value, 2))
 }
 
 // deviceSaid compares the base's swap device with another, at the greatest number of neighbours of both.

@@ -63,7 +63,7 @@ func line(s Step) string {
 		text += fmt.Sprintf(", %.2f times the box", s.Overcommit)
 	}
 	if s.Open.Latency != nil && s.Open.Latency.TotalCount() > 0 {
-		text += fmt.Sprintf(": %.0f requests/s, p99 %.3g ms", s.Closed.Rate, float64(s.Open.Latency.ValueAtQuantile(99))/1000)
+		text += fmt.Sprintf(": %.0f requests/s, p99 %s ms", s.Closed.Rate, report.Rounded(float64(s.Open.Latency.ValueAtQuantile(99))/1000, 3))
 	}
 	if s.Stop != "" {
 		text += "; the sweep stops here: " + s.Stop

@@ -139,7 +139,7 @@ func TestSeccompAtItsRate(t *testing.T) {
 	f.InKernel.Filtered = true
 	f.InKernel.Sampled = Sampled{All: 8000, CPU: 8 * time.Second, Seccomp: 800}
 	found := one(t, Diagnose(quietHost, []*Facts{f}))
-	if found.Kind != Seccomp || found.Based != Measured || !strings.Contains(found.Says, "1e+05 system calls/s") {
+	if found.Kind != Seccomp || found.Based != Measured || !strings.Contains(found.Says, "100000 system calls/s") {
 		t.Errorf("%s, %s: %s", found.ID, found.Based, found.Says)
 	}
 	near(t, "cost", found.Cost.Rate, 0.1)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tare/container"
+	"tare/report"
 	"tare/terminal"
 )
 
@@ -44,13 +45,13 @@ func layers(_ *Host, f *Facts) []Finding {
 	}
 	one := finding(f.Container, Layers, cost)
 	one.Based = Estimated
-	one.Says = fmt.Sprintf("looks up %.3g files/s in %d image layers", cost.Events, len(k.Layers.Lower))
+	one.Says = fmt.Sprintf("looks up %s files/s in %d image layers", report.Rounded(cost.Events, 3), len(k.Layers.Lower))
 	opens, _ := k.Calls.PerSecond(k.Calls.Opens)
 	one.Evidence = []Fact{
 		{"layers below the container's own", fmt.Sprint(len(k.Layers.Lower)), "/proc/PID/mountinfo"},
-		{"files looked up", fmt.Sprintf("%.3g ± %.2g a second, %.3g of them opened", lookups, half, opens), "sys_enter, in windows"},
+		{"files looked up", fmt.Sprintf("%s ± %s a second, %s of them opened", report.Rounded(lookups, 3), report.Rounded(half, 2), report.Rounded(opens, 3)), "sys_enter, in windows"},
 		{"of these in the image", fmt.Sprintf("%.0f %% (of %d names)", 100*inLayer, k.Names.Count), "sys_enter, mountinfo"},
-		{"layers with the same directory", fmt.Sprintf("%.3g, mean", max(k.Names.Depth, k.Names.ListedDepth)), "lstat in each layer"},
+		{"layers with the same directory", fmt.Sprintf("%s, mean", report.Rounded(max(k.Names.Depth, k.Names.ListedDepth), 3)), "lstat in each layer"},
 		sampled("the overlay's own work", f, own),
 		sampled("because of more than one layer", f, deep),
 	}

@@ -6,6 +6,7 @@ import (
 
 	"tare/kernel/cgroup"
 	"tare/probe/bursts"
+	"tare/report"
 )
 
 // idleEnough is the share of idle CPU time from which a quota saves nobody anything: shares
@@ -29,7 +30,7 @@ func needless(h *Host, f *Facts) []Finding {
 	one.Says = "its quota spares nobody anything: CPUs were idle, and nobody else waited"
 	one.Evidence = []Fact{
 		{"idle CPU time", fmt.Sprintf("%.0f %% of %d CPUs", 100*h.Idle, h.CPUs), "/proc/stat"},
-		{"waited by other containers", fmt.Sprintf("%.2g s in each second", others), "sched_switch"},
+		{"waited by other containers", fmt.Sprintf("%s s in each second", report.Rounded(others, 2)), "sched_switch"},
 		{"refused by the quota", held.Cost.String(), "see " + held.ID},
 	}
 	one.Set = []Remedy{{Says: "its CPU shares alone, without a quota", Command: noQuotaCommand(f), Change: quotaChange(cgroup.Bandwidth{})}}

@@ -3,6 +3,8 @@ package diagnose
 import (
 	"fmt"
 	"time"
+
+	"tare/report"
 )
 
 // What one packet costs more by a container's devices, the bridge and address translation than by
@@ -29,7 +31,7 @@ func translated(_ *Host, f *Facts) []Finding {
 	}
 	one := finding(f.Container, Translation, cost)
 	one.Based = Estimated
-	one.Says = fmt.Sprintf("its bridge and address translation pass %.3g packets/s", perSecond)
+	one.Says = fmt.Sprintf("its bridge and address translation pass %s packets/s", report.Rounded(perSecond, 3))
 	one.Evidence = []Fact{
 		packetFact(f),
 		{"each costs more", fmt.Sprintf("%s (%s to %s)", short(eachPacket), short(eachPacketLow), short(eachPacketHigh)), "docs/results/latency.md, another host"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/report"
 	"tare/terminal"
 )
 
@@ -80,8 +81,8 @@ func (p proposal) text() string {
 	if p.most == 0 {
 		return p.says
 	}
-	saved := fmt.Sprintf("%.2g", p.least)
-	if most := fmt.Sprintf("%.2g", p.most); most != saved {
+	saved := report.Rounded(p.least, 2)
+	if most := report.Rounded(p.most, 2); most != saved {
 		saved += " to " + most
 	}
 	text := fmt.Sprintf("%s: saves %s s/s", p.says, saved)

@@ -158,7 +158,7 @@ func (v View) notes() (all []string) {
 		return all
 	}
 	if q := v.Last.Requests; q != nil {
-		all = append(all, fmt.Sprintf("%.3g requests/s, mean %s (%s)", q.Rate, short(q.Mean), q.Metric))
+		all = append(all, fmt.Sprintf("%s requests/s, mean %s (%s)", report.Rounded(q.Rate, 3), short(q.Mean), q.Metric))
 	}
 	return append(all, v.Last.Notes...)
 }

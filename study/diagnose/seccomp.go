@@ -3,6 +3,8 @@ package diagnose
 import (
 	"fmt"
 	"time"
+
+	"tare/report"
 )
 
 // filtered finds a seccomp filter that takes time because the program makes many system calls.
@@ -19,10 +21,10 @@ func filtered(_ *Host, f *Facts) []Finding {
 		cost.Each = time.Duration(cost.Rate / cost.Events * float64(time.Second))
 	}
 	one := finding(f.Container, Seccomp, cost)
-	one.Says = fmt.Sprintf("its seccomp filter sees %.3g system calls/s", cost.Events)
+	one.Says = fmt.Sprintf("its seccomp filter sees %s system calls/s", report.Rounded(cost.Events, 3))
 	one.Evidence = []Fact{
 		{"seccomp", "a filter", "/proc/PID/status"},
-		{"system calls", fmt.Sprintf("%.3g ± %.2g a second", cost.Events, half), "sys_enter, in windows"},
+		{"system calls", fmt.Sprintf("%s ± %s a second", report.Rounded(cost.Events, 3), report.Rounded(half, 2)), "sys_enter, in windows"},
 		sampled("in the filter", f, samples),
 	}
 	one.Set = []Remedy{

@@ -7,6 +7,7 @@ import (
 
 	"tare/container"
 	"tare/kernel/cgroup"
+	"tare/report"
 	"tare/terminal"
 )
 
@@ -104,9 +105,9 @@ func unitOf(c container.Container) string {
 func bytes(n int64) string {
 	switch {
 	case n >= 1<<30:
-		return fmt.Sprintf("%.3g GiB", float64(n)/(1<<30))
+		return fmt.Sprintf("%s GiB", report.Rounded(float64(n)/(1<<30), 3))
 	case n >= 1<<20:
-		return fmt.Sprintf("%.3g MiB", float64(n)/(1<<20))
+		return fmt.Sprintf("%s MiB", report.Rounded(float64(n)/(1<<20), 3))
 	}
-	return fmt.Sprintf("%.3g KiB", float64(n)/(1<<10))
+	return fmt.Sprintf("%s KiB", report.Rounded(float64(n)/(1<<10), 3))
 }

@@ -43,7 +43,7 @@ func (c Cost) String() string {
 	if c.Bytes > 0 {
 		return bytes(c.Bytes)
 	}
-	return fmt.Sprintf("%.2g s in each second", c.Rate)
+	return fmt.Sprintf("%s s in each second", report.Rounded(c.Rate, 2))
 }
 
 // Sheet is the page of the result.

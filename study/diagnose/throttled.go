@@ -10,6 +10,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/model/quota"
 	"tare/probe/bursts"
+	"tare/report"
 	"tare/study/kit"
 	"tare/terminal"
 )
@@ -66,11 +67,11 @@ func throttling(f *Facts) (one Finding, ok bool) {
 		{"throttled time, all CPUs", short(f.Used.ThrottledTime) + " in " + short(f.Span), "cpu.stat"},
 	}
 	if f.Used.CPU > 0 { // a group of version 1 may lack the controller that counts it
-		one.Evidence = append(one.Evidence, Fact{"CPU time used", fmt.Sprintf("%.3g CPUs", rate(f.Used.CPU, f.Span)), "cpu.stat"})
+		one.Evidence = append(one.Evidence, Fact{"CPU time used", fmt.Sprintf("%s CPUs", report.Rounded(rate(f.Used.CPU, f.Span), 3)), "cpu.stat"})
 	}
 	if work.count > 0 {
 		one.Evidence = append(one.Evidence,
-			Fact{"a piece of work", fmt.Sprintf("%s of CPU time, %.3g a second", short(work.piece), work.rate), "sched_switch"},
+			Fact{"a piece of work", fmt.Sprintf("%s of CPU time, %s a second", short(work.piece), report.Rounded(work.rate, 3)), "sched_switch"},
 			fact("threads waited for the quota", f.behind(bursts.Quota).Time, f))
 	}
 	nobodyWaited := f.Sched != nil && cost.Rate == 0

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/probe/bursts"
+	"tare/report"
 )
 
 const (
@@ -41,10 +42,10 @@ func unpinned(h *Host, f *Facts) []Finding {
 	one := finding(f.Container, Unpinned, cost)
 	one.Based = Estimated
 	own := mostUsed(f.Sched, int(math.Ceil(granted)))
-	one.Says = fmt.Sprintf("moves over %d CPUs with a quota of %.3g", f.CPUs, granted)
+	one.Says = fmt.Sprintf("moves over %d CPUs with a quota of %s", f.CPUs, report.Rounded(granted, 3))
 	one.Evidence = append(waits(f),
 		Fact{"quota", f.Bandwidth.String(), "cpu.max, or cpu.cfs_quota_us"},
-		Fact{"moves to another CPU", fmt.Sprintf("%.3g a second, %d in %s", moves, f.Sched.Migrations, short(f.Watched)), "sched_switch, sched_wakeup"},
+		Fact{"moves to another CPU", fmt.Sprintf("%s a second, %d in %s", report.Rounded(moves, 3), f.Sched.Migrations, short(f.Watched)), "sched_switch, sched_wakeup"},
 		Fact{"a run on a CPU", short(f.Sched.Run.Mean()) + " on average", "sched_switch"},
 	)
 	list := strings.Join(own, ",")

@@ -320,7 +320,7 @@ func intervalOf(e stats.Estimate) string {
 	if !e.Known() {
 		return "–"
 	}
-	return fmt.Sprintf("%.2g to %.2g", e.Interval.Low, e.Interval.High)
+	return fmt.Sprintf("%s to %s", report.Rounded(e.Interval.Low, 2), report.Rounded(e.Interval.High, 2))
 }
 
 // VerifySchema names the layout of what `tare diagnose --verify --json` writes.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/probe/bursts"
+	"tare/report"
 	"tare/terminal"
 )
 
@@ -131,7 +132,7 @@ func perPiece(f *Facts, waited time.Duration) Cost {
 func waits(f *Facts, more ...Fact) []Fact {
 	all := f.Sched.AllWaits()
 	return append([]Fact{
-		{"waits for a CPU", fmt.Sprintf("%.3g a second, p99 %s", float64(all.Count())/f.Watched.Seconds(), short(all.Quantile(0.99))), "sched_switch"},
+		{"waits for a CPU", fmt.Sprintf("%s a second, p99 %s", report.Rounded(float64(all.Count())/f.Watched.Seconds(), 3), short(all.Quantile(0.99))), "sched_switch"},
 		fact("time waited", all.Sum(), f),
 	}, more...)
 }

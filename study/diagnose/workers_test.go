@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"math"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -32,7 +33,15 @@ func TestSettingsAreForTheWorkAndNotForARuntime(t *testing.T) {
 	}
 	beside.Sched.CPUTime += 15 * ms
 	want, got := one(t, throttled(quietHost, alone)).Set, one(t, throttled(quietHost, beside)).Set
-	if len(got) != 1 || len(want) != 1 || got[0].Command != want[0].Command {
+	// The model's periods and bursts of work fall together by chance: a millisecond is none of the runtime's.
+	cpus := func(s Remedy) float64 {
+		n, err := strconv.ParseFloat(s.Change["cpus"], 64)
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	if len(got) != 1 || len(want) != 1 || math.Abs(cpus(got[0])-cpus(want[0])) > 0.011 {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if w := workOf(beside); w.count != 8 {

@@ -121,9 +121,9 @@ func (r *Recorded) Answer() string {
 	if len(r.Containers) == 1 {
 		who = r.Containers[0].Name
 	}
-	text := fmt.Sprintf("%s took %d page faults in %.3g s (%s per second)", who, c.User, c.Seconds, report.Measured(float64(c.User)/c.Seconds).Text)
+	text := fmt.Sprintf("%s took %d page faults in %s s (%s per second)", who, c.User, report.Rounded(c.Seconds, 3), report.Measured(float64(c.User)/c.Seconds).Text)
 	if c.User == 0 {
-		return fmt.Sprintf("%s took no page fault in %.3g s.", who, c.Seconds)
+		return fmt.Sprintf("%s took no page fault in %s s.", who, report.Rounded(c.Seconds, 3))
 	}
 	if !c.Typed {
 		return text + "."
@@ -169,7 +169,7 @@ func (r *Recorded) Sheet(host string) report.Sheet {
 		Title: "tare faults", Answer: r.Answer(),
 		Facts: []string{
 			"containers: " + strings.Join(names, ", "),
-			fmt.Sprintf("recorded: %.3g s by %s, from %s", c.Seconds, c.Backend, taken(r.Taken)),
+			fmt.Sprintf("recorded: %s s by %s, from %s", report.Rounded(c.Seconds, 3), c.Backend, taken(r.Taken)),
 			fmt.Sprintf("lost: %d records; %d faults missed; %d without a type", c.Lost, c.Missed, c.Unsettled),
 			host,
 		},

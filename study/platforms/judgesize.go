@@ -239,8 +239,8 @@ func (r reading) judgeHosts() (claim.Judgement, bool) {
 	if pinning.Value > 0 {
 		d.Ours += fmt.Sprintf(", pinned relative to vanilla there is %s times", report.Said(pinning, 1))
 	}
-	d.rests("%s with %.2g and %.2g of the host's CPUs, %s",
-		s.workload, s.size/float64(small.cpus), s.size/float64(large.cpus), report.Counted(more.N, "block"))
+	d.rests("%s with %s and %s of the host's CPUs, %s",
+		s.workload, report.Rounded(s.size/float64(small.cpus), 2), report.Rounded(s.size/float64(large.cpus), 2), report.Counted(more.N, "block"))
 	switch why := emulated(s.all...); {
 	case why != "":
 		d.NotRepresentative = why

@@ -8,6 +8,7 @@ import (
 	"tare/advise"
 	"tare/claim"
 	"tare/record"
+	"tare/report"
 	"tare/stats"
 )
 
@@ -218,7 +219,7 @@ func (r reading) shares() practice {
 			shareCost
 		}{{"largest share with a cost above 10 %", b.atOver}, {"smallest share with less from there on", b.atBelow}} {
 			if at.cost.Known() {
-				says := fmt.Sprintf("%s, %s, %.2g of the CPUs", b.workload, at.says, chr(at.of))
+				says := fmt.Sprintf("%s, %s, %s of the CPUs", b.workload, at.says, report.Rounded(chr(at.of), 2))
 				p.evidence = append(p.evidence, r.evidence(says, at.cost, at.of, at.base))
 			}
 		}

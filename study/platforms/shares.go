@@ -44,11 +44,11 @@ func (b bracket) before(c bracket) bool { return b.below > 0 && c.over > 0 && b.
 func (b bracket) String() string {
 	switch {
 	case b.over > 0 && b.below > 0:
-		return fmt.Sprintf("between %.2g and %.2g", b.over, b.below)
+		return fmt.Sprintf("between %s and %s", report.Rounded(b.over, 2), report.Rounded(b.below, 2))
 	case b.over > 0:
-		return fmt.Sprintf("above %.2g", b.over)
+		return fmt.Sprintf("above %s", report.Rounded(b.over, 2))
 	case b.below > 0:
-		return fmt.Sprintf("%.2g or less", b.below)
+		return fmt.Sprintf("%s or less", report.Rounded(b.below, 2))
 	}
 	return "unknown"
 }

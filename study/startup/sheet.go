@@ -95,7 +95,7 @@ func (p *page) answer() string {
 		switch knee, beyond := p.knee(workload, on); {
 		case knee.Value != knee.Value:
 		case beyond:
-			knees = append(knees, fmt.Sprintf("at least %.3g/s on %s", knee.Value, on))
+			knees = append(knees, fmt.Sprintf("at least %s/s on %s", report.Rounded(knee.Value, 3), on))
 		default:
 			knees = append(knees, said(knee, 1, "/s")+" on "+on)
 		}

@@ -344,8 +344,8 @@ func (r reading) fromMemory() string {
 			disk := having(r.of(mode{cache: cache, sync: NoSync}), below(bare))
 			cached, given := r.level(kept, bare, read), r.level(disk, below(bare), read)
 			if cached.Value > given.Value {
-				return fmt.Sprintf("with the page cache kept, bare metal reads at %.2g GB/s and the disk gives %.2g: those reads come from memory",
-					cached.Value/1e9, given.Value/1e9)
+				return fmt.Sprintf("with the page cache kept, bare metal reads at %s GB/s and the disk gives %s: those reads come from memory",
+					report.Rounded(cached.Value/1e9, 2), report.Rounded(given.Value/1e9, 2))
 			}
 		}
 		return ""

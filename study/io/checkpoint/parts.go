@@ -514,7 +514,7 @@ func (r reading) notDropped() string {
 	case most == 0:
 		return "Where the page cache was dropped, none of the files' pages was in memory when reading began (mincore). Those reads came from the disk."
 	}
-	return fmt.Sprintf("Where the page cache was dropped, up to %.2g %% of a file's pages were still in memory when reading began (mincore). They were not read from the disk.", 100*most)
+	return fmt.Sprintf("Where the page cache was dropped, up to %s %% of a file's pages were still in memory when reading began (mincore). They were not read from the disk.", report.Rounded(100*most, 2))
 }
 
 // muchLonger is the ratio of a write's span to its time above which the page says so.
@@ -538,8 +538,8 @@ func (r reading) spans() string {
 	if len(cells) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The ranks wrote one after the other in: %s. From the first rank's start to the last one's end, a write took up to %.2g times as long as the slowest rank. "+
-		"A user waits longer there than the rate says.", strings.Join(cells, "; "), most)
+	return fmt.Sprintf("The ranks wrote one after the other in: %s. From the first rank's start to the last one's end, a write took up to %s times as long as the slowest rank. "+
+		"A user waits longer there than the rate says.", strings.Join(cells, "; "), report.Rounded(most, 2))
 }
 
 // before says how much was still to be written when trials began.
@@ -555,8 +555,8 @@ func (r reading) before() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Before each trial, earlier writes were flushed to the disks, in %.2g s on average. That time is in no rate. "+
-		"Afterwards at most %s of the host's page cache still had to be written, on average over a cell's trials.", flush/n, bytesText(int64(left)))
+	return fmt.Sprintf("Before each trial, earlier writes were flushed to the disks, in %s s on average. That time is in no rate. "+
+		"Afterwards at most %s of the host's page cache still had to be written, on average over a cell's trials.", report.Rounded(flush/n, 2), bytesText(int64(left)))
 }
 
 // waits says which writes the kernel held back.

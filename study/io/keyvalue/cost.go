@@ -306,9 +306,9 @@ func (r reading) ratesTable(all []modelled) []report.Part {
 // thousands writes a rate briefly: "533k", "1M".
 func thousands(rate float64) string {
 	if rate >= 999_500 {
-		return fmt.Sprintf("%.3gM", rate/1e6)
+		return fmt.Sprintf("%sM", report.Rounded(rate/1e6, 3))
 	}
-	return fmt.Sprintf("%.3gk", rate/1000)
+	return fmt.Sprintf("%sk", report.Rounded(rate/1000, 3))
 }
 
 // chart shows measured losses by rate, and each cell's prediction from the other cells.

@@ -142,7 +142,7 @@ func (o Options) notes() (notes []string) {
 		length := fast.takes(Options{Requests: fast.requests(o), Commands: []string{figureCommand}}) - assumedLaunch
 		notes = append(notes, fmt.Sprintf("with --threads, redis-benchmark ends on a tick of %v and counts the wait. "+
 			"That is %[3]s %% of the shortest trials, which take about %[2]v. More --requests reduce it",
-			tick, length.Round(100*time.Millisecond), fmt.Sprintf("%.2g", 100*min(1, tick.Seconds()/length.Seconds()))))
+			tick, length.Round(100*time.Millisecond), report.Rounded(100*min(1, tick.Seconds()/length.Seconds()), 2)))
 	}
 	if most := slices.Max(o.IOThreads); most > len(server) {
 		notes = append(notes, fmt.Sprintf("%d io-threads share %s of the server: more of them cannot be faster here",

@@ -177,7 +177,7 @@ func judgeQuota(r reading) (claim.Judgement, bool) {
 	}
 	j.Ours = fmt.Sprintf("%s: demand %s %% of a core (%s µs per request)", nameShort(g.name), report.Said(demand, 1), report.Said(each, 1))
 	if len(products) > 0 {
-		j.Ours += fmt.Sprintf("; stalled times quota is %.3g s on average, over %d quotas below the demand", mean/1e6, len(products))
+		j.Ours += fmt.Sprintf("; stalled times quota is %s s on average, over %d quotas below the demand", report.Rounded(mean/1e6, 3), len(products))
 	}
 	j.Verdict = claim.Every(constant, tailGone).Verdict()
 	if j.Verdict == claim.Inconclusive && (len(low) < 2 || len(high) == 0) {

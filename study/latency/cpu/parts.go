@@ -261,7 +261,7 @@ func (p page) sweep(g group, s4 bool) []report.Part {
 				{Text: "S4", Tone: report.Faint},
 				theirs(published, "mean"+at), theirs(published, "median"+at), theirs(published, "p99"+at),
 				report.Absent(), theirs(published, "over 1 ms"+at),
-				{Text: fmt.Sprintf("%.3g", f.Value*float64(quotaOf(c).Microseconds())*1e-6), Tone: report.Faint},
+				{Text: report.Rounded(f.Value*float64(quotaOf(c).Microseconds())*1e-6, 3), Tone: report.Faint},
 				report.Absent(), report.Absent(), report.Absent(),
 			})
 		}

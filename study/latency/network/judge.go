@@ -61,7 +61,7 @@ func fixed(of []trip) claim.Judgement {
 			rests = append(rests, "service "+t.direction+"s: "+why)
 		}
 		if line.Bent < doubtful {
-			rests = append(rests, fmt.Sprintf("service %ss: the cost is not linear in size (p %.2g), so the fixed part is not quite the cost of a small message", t.direction, line.Bent))
+			rests = append(rests, fmt.Sprintf("service %ss: the cost is not linear in size (p %s), so the fixed part is not quite the cost of a small message", t.direction, chance(line.Bent)))
 		}
 		for _, p := range []struct{ what, is string }{{"service", t.server}, {"client", t.by}} {
 			text := fmt.Sprintf("the %s is in %s, S4's was in Python", p.what, p.is)
@@ -111,7 +111,7 @@ func verdict(line stats.Lines, excess, ratio stats.Estimate, most float64) (v cl
 	case ratio.Interval.High < most:
 		return claim.Confirmed, ""
 	case ratio.Interval.Low > most:
-		return claim.Qualified, fmt.Sprintf("fixed, but a small message takes more than %.2g times the host's latency, as expected of a faster service", most)
+		return claim.Qualified, fmt.Sprintf("fixed, but a small message takes more than %s times the host's latency, as expected of a faster service", report.Rounded(most, 2))
 	}
 	return claim.Inconclusive, "the ratio of a small message does not differ significantly from the published bound"
 }

@@ -150,6 +150,15 @@ func small(all []trip) report.Table {
 	return table
 }
 
+// chance writes a probability.
+func chance(p float64) string {
+	const least = 0.001
+	if p < least {
+		return "under " + report.Rounded(least, 1)
+	}
+	return report.Rounded(p, 2)
+}
+
 // fits are the lines of all trips, of the median and of the mean.
 func fits(all []trip) report.Table {
 	table := report.Table{
@@ -169,7 +178,7 @@ func fits(all []trip) report.Table {
 			line := t.fit(s)
 			linearity := report.Absent()
 			if !math.IsNaN(line.Bent) {
-				linearity = report.Cell{Text: fmt.Sprintf("%.2g", line.Bent)}
+				linearity = report.Cell{Text: chance(line.Bent)}
 			}
 			name := report.Cell{Text: t.name()}
 			cost := report.Cell{Text: kind(decides[i].fit(s), float64(t.largest()))}
