@@ -63,7 +63,7 @@ test: setup build lint generated ## set up, build, check, run every test and a s
 test-all: setup build ## what make test leaves out for time: every package's tests in a guest, Debian with systemd as a guest and engines in it, a guest's CPU taken off line, machines' and agents' whole conformance, swarms' and rootless engines' too, each image built twice, tare killed at more moments (about 2 hours)
 	TARE_TEST_GUEST=1 TARE_TEST_VM=1 $(GO) test -count 1 -timeout 5h ./platform/vm/guest
 	TARE_TEST_VM=1 $(GO) test -count 1 -timeout 40m ./platform/vm
-	TARE_TEST_ALL=1 $(GO) test -p 1 -count 1 -timeout 20m ./platform/agent ./platform/docker ./image ./cli
+	TARE_TEST_ALL=1 $(GO) test -p 1 -count 1 -timeout 20m ./platform/agent ./platform/docker ./image ./cli ./annex/daemon
 
 SOAK ?= 20m
 

@@ -348,7 +348,9 @@ func (f *densityFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) 
 	}
 	if warmed.Bytes > 0 {
 		m.progress.note(fmt.Sprintf("memory prepared: %d MiB touched at %s GiB/s, and again at %s GiB/s",
-			warmed.Bytes>>20, report.Rounded(warmed.FirstRate()/(1<<30), 2), report.Rounded(warmed.AgainRate()/(1<<30), 2)))
+			warmed.Bytes>>20,
+			report.Rounded(warmed.FirstRate()/(1<<30), 2),
+			report.Rounded(warmed.AgainRate()/(1<<30), 2)))
 	}
 	if warmed.Less != "" {
 		m.progress.note("less memory was prepared than is used: " + warmed.Less)

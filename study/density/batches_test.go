@@ -122,6 +122,7 @@ func stalling(random *rand.Rand, neighbours int) Step {
 // each request were independent; so a run that was kept before there were spans
 // is still read, and says so.
 func TestRepeatsOfStallsAgreeBySpans(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
 	m := withOrder(Continuous, 3, file(s3))
 	m.numbers = to49(4)

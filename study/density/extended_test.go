@@ -18,6 +18,7 @@ func annexed(of truth) madePolicy {
 }
 
 func TestJudgeExtended(t *testing.T) {
+	t.Parallel()
 	never := truth{noise: 0.004, slows: 1}
 	quiet := truth{cliff: 1.5, keeps: 0.5, stalls: 0.02, stall: 200, slows: 1, noise: 0.01}
 	later := func(cliff, costs float64) truth {
@@ -96,6 +97,7 @@ func TestJudgeExtended(t *testing.T) {
 // What two executions of the same step differ by is no harm, and neither is a p99 that is half as
 // high again.
 func TestHarmIsBeyondTheSpreadOfTheSame(t *testing.T) {
+	t.Parallel()
 	step := func(usual, p99 int64) Step {
 		s := Step{Closed: Served{Rate: 100}, Open: Served{Latency: latencies()}}
 		for i := range int64(1000) {
@@ -137,6 +139,7 @@ func TestHarmIsBeyondTheSpreadOfTheSame(t *testing.T) {
 
 // An extension that does nothing is never confirmed.
 func TestNoiseConfirmsNothing(t *testing.T) {
+	t.Parallel()
 	quiet := truth{cliff: 1.5, keeps: 0.5, stalls: 0.02, stall: 200, slows: 1, noise: 0.1}
 	kittest.NoiseConfirmsNothing(t, judgedExtended, func(seed uint64) (claim.Judgement, bool) {
 		m := made{

@@ -15,6 +15,7 @@ func verdictOf(t *testing.T, run record.Run) claim.Judgement {
 }
 
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	never := truth{noise: 0.004, slows: 1}
 	late, all, noisy := s3, s3, s3
 	late.cliff = 5.2

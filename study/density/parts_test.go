@@ -92,6 +92,7 @@ func TestPanelsClaimNoMoreThanIsKnown(t *testing.T) {
 
 // The page says what S3's four panels show, where the cliff is, and what is absent.
 func TestSheet(t *testing.T) {
+	t.Parallel()
 	thrashes := s3
 	thrashes.thrash = 5.5
 	run := withOrder(Continuous, 3, file(thrashes), zram(s3)).run(t)

@@ -131,8 +131,9 @@ func perPiece(f *Facts, waited time.Duration) Cost {
 
 func waits(f *Facts, more ...Fact) []Fact {
 	all := f.Sched.AllWaits()
+	waits := report.Rounded(float64(all.Count())/f.Watched.Seconds(), 3)
 	return append([]Fact{
-		{"waits for a CPU", fmt.Sprintf("%s a second, p99 %s", report.Rounded(float64(all.Count())/f.Watched.Seconds(), 3), short(all.Quantile(0.99))), "sched_switch"},
+		{"waits for a CPU", fmt.Sprintf("%s a second, p99 %s", waits, short(all.Quantile(0.99))), "sched_switch"},
 		fact("time waited", all.Sum(), f),
 	}, more...)
 }

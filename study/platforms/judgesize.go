@@ -240,7 +240,8 @@ func (r reading) judgeHosts() (claim.Judgement, bool) {
 		d.Ours += fmt.Sprintf(", pinned relative to vanilla there is %s times", report.Said(pinning, 1))
 	}
 	d.rests("%s with %s and %s of the host's CPUs, %s",
-		s.workload, report.Rounded(s.size/float64(small.cpus), 2), report.Rounded(s.size/float64(large.cpus), 2), report.Counted(more.N, "block"))
+		s.workload, report.Rounded(s.size/float64(small.cpus), 2), report.Rounded(s.size/float64(large.cpus), 2),
+		report.Counted(more.N, "block"))
 	switch why := emulated(s.all...); {
 	case why != "":
 		d.NotRepresentative = why

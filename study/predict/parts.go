@@ -21,7 +21,8 @@ func (r Result) Answer() string {
 			sentences = append(sentences, prediction)
 			subject = "it"
 		}
-		sentences = append(sentences, fmt.Sprintf("Without a quota, %s uses %s %% of a CPU, %s µs per request.", subject, report.Rounded(100*s.Load, 3), report.Rounded(s.Demand.Value, 3)))
+		sentences = append(sentences, fmt.Sprintf("Without a quota, %s uses %s %% of a CPU, %s µs per request.",
+			subject, report.Rounded(100*s.Load, 3), report.Rounded(s.Demand.Value, 3)))
 	}
 	return strings.Join(sentences, " ")
 }

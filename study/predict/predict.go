@@ -316,7 +316,9 @@ func predict(r overhead.Reading, base record.Condition, limited []record.Conditi
 // known is what the model knows of a service.
 func known(r overhead.Reading, s Service, latencies *hdrhistogram.Histogram) (quota.Service, error) {
 	micros := func(v float64) time.Duration { return time.Duration(v * float64(time.Microsecond)) }
-	k := quota.Service{Demand: quota.Demand{Mean: micros(s.Demand.Value)}, Base: latencies, Threads: s.Offered.Threads, CPUs: 1}
+	k := quota.Service{
+		Demand: quota.Demand{Mean: micros(s.Demand.Value)}, Base: latencies, Threads: s.Offered.Threads, CPUs: 1,
+	}
 	if i := s.Demand.Interval; s.Demand.Known() && i.Low <= s.Demand.Value && s.Demand.Value <= i.High {
 		k.Demand.Low, k.Demand.High = micros(max(i.Low, 0)), micros(i.High)
 	}

@@ -228,7 +228,8 @@ func judgeFlattened(r reading) (claim.Judgement, bool) {
 		claim.Ours("time to flatten", took, 1, "s"),
 	)
 	j.Ours = fmt.Sprintf("flattened from %s, a walk takes %s times as long as in one layer; the size is %s MB, before %s MB; flattening takes %s s",
-		report.Counted(layers(of), "layer"), report.Said(ratio, 1), report.Rounded(after/1e6, 4), report.Rounded(before/1e6, 4), report.Said(took, 1))
+		report.Counted(layers(of), "layer"), report.Said(ratio, 1),
+		report.Rounded(after/1e6, 4), report.Rounded(before/1e6, 4), report.Said(took, 1))
 	j.Rests = fmt.Sprintf("walks paired within %d blocks; sizes as the engine reports them; %s", ratio.N, r.kept())
 	small := math.Abs(after/single-1) <= percent/100
 	switch {
