@@ -36,16 +36,16 @@ func TestOwnPath(t *testing.T) {
 	system := "/usr/bin"
 	all := []string{at("users"), at("roots"), ".", "", "bin", at("anybodys"), at("staffs"), at("sticky"), at("link"), at("users/none"), at("none"), system}
 	t.Setenv("PATH", strings.Join(all, ":"))
-	var told strings.Builder
-	ownPath(t.Context(), &told)
+	var warnings strings.Builder
+	ownPath(t.Context(), &warnings)
 	if want := strings.Join([]string{at("roots"), at("staffs"), system}, ":"); os.Getenv("PATH") != want {
 		t.Errorf("left is %s, want %s", os.Getenv("PATH"), want)
 	}
-	if lines := strings.Split(strings.TrimSpace(told.String()), "\n"); len(lines) != 8 || !strings.Contains(lines[0], at("users")) || !strings.Contains(lines[0], "65534") {
-		t.Errorf("told is\n%s", told.String())
+	if lines := strings.Split(strings.TrimSpace(warnings.String()), "\n"); len(lines) != 8 || !strings.Contains(lines[0], at("users")) || !strings.Contains(lines[0], "65534") {
+		t.Errorf("warnings is\n%s", warnings.String())
 	}
-	told.Reset()
-	if ownPath(t.Context(), &told); told.Len() > 0 {
-		t.Errorf("told again: %s", told.String())
+	warnings.Reset()
+	if ownPath(t.Context(), &warnings); warnings.Len() > 0 {
+		t.Errorf("warnings again: %s", warnings.String())
 	}
 }
