@@ -110,6 +110,9 @@ func writable(json string) error {
 		return nil
 	}
 	err := file.Replaceable(json)
+	if exposed := new(file.Exposed); errors.As(err, &exposed) {
+		return usageError("--json: %v", err) // which names the path
+	}
 	if why := new(fs.PathError); errors.As(err, &why) {
 		err = why.Err
 	}

@@ -60,7 +60,7 @@ func TestProgressOfRoundsIsWrittenOver(t *testing.T) {
 	}
 }
 
-// What is slow of an image is seen to go on: on a terminal in a line that is written over, in a log twice a minute.
+// A slow step of an image shows its progress: a terminal has one line that is rewritten, a log a line twice a minute.
 func TestProgressOfAnImage(t *testing.T) {
 	for _, onTerminal := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ type Step struct {
 	Took     time.Duration
 }
 
-// stepEvery is how often [Store.OnStep] is told.
+// stepEvery is how often [Store.OnStep] is called.
 const stepEvery = time.Second
 
 // step says that something slow begins, and how far it is until ended is called. done counts what is

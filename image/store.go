@@ -34,7 +34,7 @@ type Store struct {
 	// Limits bounds what is accepted from foreign archives and directories.
 	// It is set before the first use, if at all.
 	Limits Limits
-	// OnStep is told every second how far a slow step is; it may be nil. It is set before the first use.
+	// OnStep is called every second with the progress of a slow step; it may be nil. It is set before the first use.
 	OnStep func(Step)
 
 	dir      string

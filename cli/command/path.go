@@ -25,7 +25,7 @@ func ownPath(ctx context.Context, warnings io.Writer) {
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		switch why := unfit(ctx, dir); {
 		case errors.Is(why, fs.ErrNotExist):
-			continue // whoever may make it later would decide what it holds
+			continue // a user who makes it later decides what it holds
 		case why != nil:
 			terminal.Fprintf(warnings, "warning: %q is left out of PATH: %s\n", dir, why)
 			continue
