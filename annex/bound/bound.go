@@ -55,7 +55,7 @@ type Options struct {
 	PoolInside bool
 	// Knobs is nil where nothing is to be changed.
 	Knobs Knobs
-	// Unit asks systemd for a unit, of the name that a group has; nil is never.
+	// Unit asks systemd for a unit, of the name that a group has, and gives up in time; nil is never.
 	Unit func(ctx context.Context, name string) (Unit, error)
 	// Layout is nil for this host's.
 	Layout *cgroup.Layout
@@ -75,8 +75,11 @@ type Bound struct {
 	swappiness atomic.Int32 // the first of swappinesses that the kernel has not refused
 
 	// changing is held while protections are changed, which may wait for the guard and for systemd.
-	changing  sync.Mutex
-	protected map[string]protection // by key
+	changing sync.Mutex
+	// silent is why systemd did not answer last, at silentSince; nil where it did.
+	silent      error
+	silentSince time.Time
+	protected   map[string]protection // by key
 
 	mu      sync.Mutex // never while something is waited for: the status asks
 	account Account

@@ -793,6 +793,36 @@ func TestProtectWhatSystemdSetsBack(t *testing.T) {
 	}
 }
 
+// That systemd does not answer is said, and others' settings do not wait for it each time.
+func TestSystemdThatDoesNotAnswer(t *testing.T) {
+	const own = "box/pod/a/memory.low"
+	l := two(t, "max")
+	set(t, l, own, "0")
+	asked := 0
+	unit := func(context.Context, string) (Unit, error) {
+		asked++
+		return Unit{}, errors.New("no answer")
+	}
+	b := bounded(t, l, Options{Group: "/box", Knobs: guarded(t, l.Hierarchies[0].Mount), Unit: unit})
+	if err := b.Protect(at(l, "box/pod/a")); err != nil {
+		t.Fatal(err)
+	}
+	set(t, l, own, "0")
+	for range 3 {
+		changed := new(guard.Changed)
+		if err := b.Protect(at(l, "box/pod/a")); !errors.As(err, &changed) || !strings.Contains(err.Error(), "no answer") {
+			t.Errorf("it is protected: %v", err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("systemd was asked %d times", asked)
+	}
+	b.silentSince = time.Time{} // later
+	if err := b.Protect(at(l, "box/pod/a")); err == nil || asked != 2 {
+		t.Errorf("systemd was asked %d times: %v", asked, err)
+	}
+}
+
 // While systemd takes its time the account, which the status asks for, is to be had.
 func TestSystemdKeepsNobodyWaiting(t *testing.T) {
 	const own = "box/pod/a/memory.low"

@@ -158,9 +158,14 @@ func (b *Bound) keepLow(file string, wanted func(found int64) int64) error {
 	}
 	l.kept = lowText(wanted(found))
 	err = b.keep(file, l)
-	if changed := new(guard.Changed); errors.As(err, &changed) && changed.Have == l.found && b.isReset(file, l.found) {
-		if err = b.restore(file); err == nil { // which finds it so, and forgets what was kept
-			err = b.keep(file, l)
+	if changed := new(guard.Changed); errors.As(err, &changed) && changed.Have == l.found {
+		switch reset, unknown := b.isReset(file, l.found); {
+		case unknown != nil:
+			err = fmt.Errorf("%w (unless systemd set it back, which it does not say: %w)", err, unknown)
+		case reset:
+			if err = b.restore(file); err == nil { // which finds it so, and forgets what was kept
+				err = b.keep(file, l)
+			}
 		}
 	}
 	if err == nil {
@@ -209,31 +214,37 @@ func (b *Bound) IsOwn(file string) bool {
 // to have, as systemctl show spells it.
 type Unit struct{ Group, MemoryLow string }
 
-// unitWithin is how long systemd may take to tell of one.
-const unitWithin = time.Second
+// silence is for how long systemd is not asked again after it did not answer: others' settings wait
+// while it is asked.
+const silence = 10 * time.Second
 
 // isReset tells that a group's protection is what systemd has it be, which owns the group. It is then
 // taken for systemd's doing: each systemctl daemon-reload sets groups back. Whoever means the same value
 // cannot be distinguished from that. Another value that systemd has by now is somebody's wish.
-func (b *Bound) isReset(file, have string) bool {
+func (b *Bound) isReset(file, have string) (bool, error) {
 	path, _, ok := b.pathOf(filepath.Dir(file))
 	if !ok || b.options.Unit == nil {
-		return false
+		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), unitWithin)
-	defer cancel()
-	u, err := b.options.Unit(ctx, filepath.Base(path))
+	if b.silent != nil && time.Since(b.silentSince) < silence {
+		return false, b.silent
+	}
+	u, err := b.options.Unit(context.Background(), filepath.Base(path))
+	b.silent, b.silentSince = err, time.Now()
 	if err != nil || u.Group != path {
-		return false
+		return false, err
 	}
 	const everything = "infinity"
 	if u.MemoryLow == everything {
-		return have == allLow
+		return have == allLow, nil
 	}
 	wanted, err := parseLow(u.MemoryLow)
-	has, reading := parseLow(have)
+	if err != nil {
+		return false, nil // systemd sets nothing: "[not set]"
+	}
+	has, err := parseLow(have)
 	page := int64(os.Getpagesize()) // the kernel keeps whole ones
-	return err == nil && reading == nil && wanted/page == has/page
+	return wanted/page == has/page, err
 }
 
 // allLow is how a memory.low of everything is spelled.

@@ -187,6 +187,9 @@ func showUnits(ctx context.Context, properties string, units ...string) (string,
 	defer cancel()
 	args := append([]string{"show", "--property=" + properties, "--"}, units...)
 	out, err := exec.CommandContext(ctx, "systemctl", args...).Output()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("no answer within %v", systemdPatience)
+	}
 	if err != nil {
 		return "", fmt.Errorf("systemctl show: %w", err)
 	}

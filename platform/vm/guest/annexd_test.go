@@ -144,7 +144,8 @@ func annexdUnderSystemd(t *testing.T) {
 	lapses := u.watchLow(protection)
 	for range reloads {
 		u.do("systemctl", "daemon-reload")
-		u.until("protection after systemd has read its units anew", func() bool { return u.low() == protection })
+		u.await("protection of "+protection+" after systemd has read its units anew",
+			func(annexStatus) bool { return u.low() == protection })
 	}
 	u.Logf("%d reloads took %v; %s", reloads, time.Since(began), lapses())
 	s = u.await("all containers protected after systemd has read its units anew", func(s annexStatus) bool {
