@@ -618,6 +618,26 @@ func TestFiguresForPeopleHaveNoExponent(t *testing.T) {
 	}
 }
 
+// processName is a name of what is made on the host by the number of a process.
+var processName = regexp.MustCompile(`Sprintf\(.*os\.Getpid\(\)`)
+
+// A number is used again: tare clean would remove a thing of a living process by the name of a dead one's.
+func TestNothingIsNamedByAProcessNumber(t *testing.T) {
+	const ofTests = "kernel/swap/swaptest/" // which removes its own by the number
+	for _, name := range tracked(t) {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, ofTests) {
+			continue
+		}
+		src, err := os.ReadFile(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if found := processName.Find(src); found != nil {
+			t.Errorf("%s names something by %s: use platform.Unique", name, found)
+		}
+	}
+}
+
 // codeColumns is the greatest width of a line of code, with a tab as four columns. What
 // strings hold does not count: a text for users is no better cut.
 const codeColumns = 120

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -231,11 +230,7 @@ func (f *gpuFlags) prepare(ctx context.Context, m *measuring, _ *studyHost) (fun
 	if err != nil {
 		return release, err
 	}
-	tries := 0
-	name := func() string {
-		tries++
-		return fmt.Sprintf("gpu-try-%d-%d", os.Getpid(), tries)
-	}
+	name := func() string { return platform.Unique("gpu-try") }
 	m.progress.note("trying the device on every platform")
 	if err := found.Try(ctx, f.asked.Platforms, f.asked.GPU, m.session.Platforms, img, name); err != nil {
 		return release, err

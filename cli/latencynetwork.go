@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"tare/kernel/netns"
 	"tare/lab"
+	"tare/platform"
 	"tare/platform/bare"
 	"tare/platform/linked"
 	"tare/study/latency"
@@ -68,7 +68,7 @@ server and client in Python, as in S4 (published study of service latency).`,
 // clientApart makes the network namespace of the client.
 func clientApart(ctx context.Context, m *measuring, on *studyHost) (undo func() error, err error) {
 	client, err := linked.NewClient(ctx, linked.ClientSpec{
-		StateDir: m.dir, Ledger: m.session.Ledger, Platform: bare.Bare, Name: fmt.Sprintf("client-%d", os.Getpid()),
+		StateDir: m.dir, Ledger: m.session.Ledger, Platform: bare.Bare, Name: platform.Unique("client"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("a network namespace for the client: %w", err)

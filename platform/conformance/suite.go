@@ -20,13 +20,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,11 +182,9 @@ func (s suite) set(t *testing.T) *stage {
 	return st
 }
 
-var serial atomic.Int64
-
 // spec names a new instance that runs args.
 func (st *stage) spec(args ...string) platform.Spec {
-	name := fmt.Sprintf("conf-%d-%d", os.Getpid(), serial.Add(1))
+	name := platform.Unique("conf")
 	return platform.Spec{Name: name, Image: st.image, Args: args, Env: []string{marker + "=" + name}}
 }
 
