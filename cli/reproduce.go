@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +23,7 @@ import (
 	"tare/record"
 	"tare/report"
 	"tare/study/gpu"
+	"tare/study/kit"
 	"tare/study/reproduction"
 	"tare/terminal"
 )
@@ -293,7 +293,7 @@ func about(d time.Duration) string {
 	if d >= time.Minute {
 		d = d.Round(time.Minute)
 	}
-	return strings.TrimSuffix(d.Round(time.Second).String(), "0s")
+	return kit.Exact(d.Round(time.Second))
 }
 
 // carryOut makes the runs that are not there. One that fails does not keep the others from being

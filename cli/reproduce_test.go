@@ -214,3 +214,15 @@ func TestReproduceReportsWhatFails(t *testing.T) {
 		t.Errorf("%+v", d.Claims)
 	}
 }
+
+// Times are written whole: 50 s were 5.
+func TestAbout(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 50 * time.Second: "50 s", 1499 * time.Millisecond: "1 s", 45*time.Minute + 20*time.Second: "45 min",
+		90 * time.Minute: "1 h 30 min", 10 * time.Hour: "10 h",
+	} {
+		if got := about(d); got != want {
+			t.Errorf("%v is written %q, want %q", d, got, want)
+		}
+	}
+}
