@@ -592,13 +592,16 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 		fault map[string]func(http.ResponseWriter, *http.Request)
 		want  string
 	}{
-		"no socket":       {host: "unix:///nonexistent/engine.sock", want: "no Docker engine answers at /nonexistent/engine.sock"},
-		"no podman":       {host: "unix:///nonexistent/podman.sock", want: "systemctl start podman.socket"},
-		"elsewhere":       {host: "tcp://192.0.2.1:2375", want: "another machine"},
-		"malformed":       {host: "nonsense", want: "nonsense"},
-		"hangs":           {fault: map[string]func(http.ResponseWriter, *http.Request){stepInfo: hang}, want: "no Docker engine answers"},
-		"dies":            {fault: map[string]func(http.ResponseWriter, *http.Request){stepInfo: die}, want: "no Docker engine answers"},
-		"refuses":         {fault: map[string]func(http.ResponseWriter, *http.Request){stepInfo: refuse(500, "out of order")}, want: "out of order"},
+		"no socket": {host: "unix:///nonexistent/engine.sock", want: "no Docker engine answers at /nonexistent/engine.sock"},
+		"no podman": {host: "unix:///nonexistent/podman.sock", want: "systemctl start podman.socket"},
+		"elsewhere": {host: "tcp://192.0.2.1:2375", want: "another machine"},
+		"malformed": {host: "nonsense", want: "nonsense"},
+		"hangs":     {fault: map[string]func(http.ResponseWriter, *http.Request){stepInfo: hang}, want: "no Docker engine answers"},
+		"dies":      {fault: map[string]func(http.ResponseWriter, *http.Request){stepInfo: die}, want: "no Docker engine answers"},
+		"refuses":   {fault: map[string]func(http.ResponseWriter, *http.Request){stepInfo: refuse(500, "out of order")}, want: "out of order"},
+		"too old": {fault: map[string]func(http.ResponseWriter, *http.Request){stepPing: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Api-Version", "1.24")
+		}}, want: "speaks version 1.24 of the API, and tare requires 1.40: update it to Docker Engine 19.03"},
 		"windows engine":  {fault: map[string]func(http.ResponseWriter, *http.Request){stepInfo: info(`{"OSType":"windows"}`)}, want: "windows containers"},
 		"another machine": {fault: map[string]func(http.ResponseWriter, *http.Request){stepInfo: info(`{"OSType":"linux","KernelVersion":"0.1"}`)}, want: "another kernel"},
 	} {
