@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"tare/annex/monitor"
 	"tare/probe"
 	"tare/probe/bursts"
+	"tare/probe/calls"
 	"tare/probe/faults"
 	"tare/probe/pagetable"
 	"tare/probe/sched"
@@ -30,7 +34,7 @@ func TestEachObjectLoads(t *testing.T) {
 	if _, err := fmt.Sscanf(string(release), "%d.%d", &major, &minor); err != nil {
 		t.Fatal(err)
 	}
-	own := os.Getpid()
+	own, loaded := os.Getpid(), map[string]bool{}
 	for _, c := range []struct {
 		name         string
 		major, minor int // the first kernel that has to take it
@@ -47,6 +51,14 @@ func TestEachObjectLoads(t *testing.T) {
 		}},
 		{"bursts", 5, 12, func() error {
 			return stopped(bursts.Start([]bursts.Target{{Name: "own", PIDs: []int{own}}}, bursts.Options{}))
+		}},
+		{"calls", 5, 5, func() error {
+			counter, err := calls.Open(1)
+			if err != nil {
+				return err
+			}
+			defer counter.Close()
+			return counter.Watch(t.Context(), nil, time.Millisecond)
 		}},
 		{"faults: recorder", 6, 1, func() error {
 			return stopped(faults.Start([]faults.Target{{Name: "own", PIDs: []int{own}}}, faults.Options{Ring: 1 << 20, Keep: 1000}))
@@ -73,6 +85,8 @@ func TestEachObjectLoads(t *testing.T) {
 			return errors.Join(lacks, m.Close())
 		}},
 	} {
+		pkg, _, _ := strings.Cut(c.name, ":")
+		loaded[pkg] = true
 		t.Run(c.name, func(t *testing.T) {
 			err := c.load()
 			missing := new(probe.Missing)
@@ -84,6 +98,16 @@ func TestEachObjectLoads(t *testing.T) {
 				t.Errorf("on %s: %v", release, err)
 			}
 		})
+	}
+	// In a guest there are no sources to look among.
+	objects, err := filepath.Glob("../../../*/*/object_bpfel.o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if pkg := filepath.Base(filepath.Dir(object)); !loaded[pkg] {
+			t.Errorf("%s is not among those that are loaded", object)
+		}
 	}
 }
 
