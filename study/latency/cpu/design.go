@@ -489,6 +489,9 @@ func Unlimited(o Options, asked []Bandwidth, wanted time.Duration, validate bool
 	if err := o.check(); err != nil {
 		return d, err
 	}
+	if len(asked) == 0 && wanted == 0 {
+		return d, kit.Usagef("--quota max: a service is always measured without a quota: name another to predict, or a --p99")
+	}
 	for _, s := range o.Services {
 		b := builder{Options: o, subject: s, experiment: Quota}
 		if rate := s.Params["rate"]; rate != "" && rate != "closed" {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -380,6 +381,25 @@ func TestQuotasAsTheKernelTakesThem(t *testing.T) {
 		if got, err := ParseBandwidth(c.Label); got != want || err != nil {
 			t.Errorf("%v is written as %q, which is %v (%v)", want, c.Label, got, err)
 		}
+	}
+}
+
+// A prediction is of a quota, which it keeps as it was asked, or of a wanted p99.
+func TestUnlimited(t *testing.T) {
+	long := Bandwidth{Quota: 20 * time.Second, Period: 100 * time.Millisecond}
+	for _, c := range []struct {
+		asked  []Bandwidth
+		wanted time.Duration
+		text   string
+	}{{[]Bandwidth{long}, 0, "20s/100ms"}, {nil, 5 * time.Millisecond, ""}} {
+		d, err := Unlimited(options(), c.asked, c.wanted, false)
+		if err != nil || d.Groups[0].Conditions[0].Factors[FactorAsked] != c.text {
+			t.Errorf("%v: %+v, %v; want %q to be asked", c, d.Groups, err, c.text)
+		}
+	}
+	usage := new(kit.Usage)
+	if _, err := Unlimited(options(), nil, 0, false); !errors.As(err, &usage) || !strings.Contains(err.Error(), "--quota max") {
+		t.Errorf("of nothing: %v", err)
 	}
 }
 
