@@ -50,7 +50,11 @@ func (m *Mapping) DeviceNumber() uint64 {
 // Maps reads /proc/PID/maps: the process' address space, ascending. Nothing is
 // mapped in a kernel thread, nor in a process that has ended.
 func (p Process) Maps() ([]Mapping, error) {
-	maps, err := parse(p, "maps", ParseMaps)
+	b, err := p.readOfMemory("maps", mostText)
+	if err != nil {
+		return nil, err
+	}
+	maps, err := parsed(p, "maps", b, ParseMaps)
 	if err == nil {
 		p.Settle(maps)
 	}

@@ -87,6 +87,11 @@ func parse[T any](p Process, name string, parser func(io.Reader) (T, error)) (T,
 	if err != nil {
 		return none, err
 	}
+	return parsed(p, name, b, parser)
+}
+
+func parsed[T any](p Process, name string, b []byte, parser func(io.Reader) (T, error)) (T, error) {
+	var none T
 	v, err := parser(bytes.NewReader(b))
 	if err != nil {
 		return none, fmt.Errorf("%s: %w", p.Path(name), err)
@@ -108,7 +113,7 @@ func (p Process) Mounts() ([]Mount, error) { return parse(p, "mountinfo", ParseM
 
 // Environ reads the environment that the program was started with, sorted.
 func (p Process) Environ() ([]string, error) {
-	b, err := p.readMost("environ", mostEnviron)
+	b, err := p.readOfMemory("environ", mostEnviron)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +122,7 @@ func (p Process) Environ() ([]string, error) {
 
 // Args reads the command line; empty for a zombie. One of more than 16 KiB is cut there.
 func (p Process) Args() ([]string, error) {
-	b, err := p.readMost("cmdline", mostArgs)
+	b, err := p.readOfMemory("cmdline", mostArgs)
 	if err != nil && !errors.Is(err, ErrTooLong) {
 		return nil, err
 	}

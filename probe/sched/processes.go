@@ -240,7 +240,7 @@ func living(p procfs.Process) (probe.Process, error) {
 		return probe.Process{}, err
 	}
 	found := probe.Process{PID: p.PID, Parent: stat.Parent, Comm: stat.Comm}
-	if found.Args, err = p.Args(); err != nil {
+	if found.Args, err = p.Args(); err != nil && !errors.Is(err, procfs.ErrLocked) {
 		return probe.Process{}, err
 	}
 	found.Exe, err = os.Readlink(p.Path("exe"))
