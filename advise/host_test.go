@@ -89,6 +89,21 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// No quota is written smaller than it is: 1.55 ms in 100 ms were 1 %.
+func TestSmallQuotas(t *testing.T) {
+	for quota, want := range map[int64][2]string{
+		1550:     {"cpu: 16m", "CPUQuota=1.6%"},
+		12500:    {"cpu: 125m", "CPUQuota=12.5%"},
+		30000:    {"cpu: 300m", "CPUQuota=30%"},
+		20000000: {"cpu: 200000m", "CPUQuota=20000%"},
+	} {
+		s := advise.CPUQuota(quota, 100000)
+		if !strings.Contains(s.Kubernetes, want[0]+"}") || !strings.Contains(s.Systemd, want[1]+" ") {
+			t.Errorf("%d us in 100 ms are %q and %q, want %q", quota, s.Kubernetes, s.Systemd, want)
+		}
+	}
+}
+
 func TestOnlyWhatConcernsAContainer(t *testing.T) {
 	all := []advise.Advice{given("shares-not-quota", "r", "a"), given("host-network", "r", "a"), given("few-layers", "r", "a")}
 	for s, want := range map[advise.Subject]string{

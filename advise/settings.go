@@ -46,12 +46,14 @@ var (
 	}
 )
 
-// CPUQuota is a quota of CPU time in each period, both in microseconds.
+// CPUQuota is a quota of CPU time in each period, both in microseconds. Kubernetes and systemd know thousandths of a
+// CPU alone: it is rounded up.
 func CPUQuota(quota, period int64) Setting {
+	thousandths := (quota*1000 + period - 1) / period
 	return Setting{
 		Docker:     fmt.Sprintf("--cpu-period %d --cpu-quota %d", period, quota),
 		Compose:    fmt.Sprintf("cpu_period: %d\ncpu_quota: %d", period, quota),
-		Kubernetes: fmt.Sprintf("resources: {limits: {cpu: %dm}} # the node's cpuCFSQuotaPeriod: %dus", quota*1000/period, period),
-		Systemd:    fmt.Sprintf("CPUQuota=%d%% CPUQuotaPeriodSec=%dus", quota*100/period, period),
+		Kubernetes: fmt.Sprintf("resources: {limits: {cpu: %dm}} # the node's cpuCFSQuotaPeriod: %dus", thousandths, period),
+		Systemd:    fmt.Sprintf("CPUQuota=%v%% CPUQuotaPeriodSec=%dus", float64(thousandths)/10, period),
 	}
 }

@@ -120,7 +120,7 @@ func TestCommandsThatTheOwnerTakes(t *testing.T) {
 		want  string
 	}{
 		{of(container.Container{Engine: container.Docker, Name: "web"}, 1), "docker update --cpu-period 100000 --cpu-quota 30000 web"},
-		{of(container.Container{Engine: container.Docker, Name: "web", Kept: container.Kept{HasCPUs: true}}, 1), "docker update --cpus 0.30 web"},
+		{of(container.Container{Engine: container.Docker, Name: "web", Kept: container.Kept{HasCPUs: true}}, 1), "docker update --cpus 0.3 web"},
 		{of(container.Container{Engine: container.Docker, Name: "x;id"}, 2), "docker update --cpu-period 100000 --cpu-quota 30000 'x;id'"},
 		{of(container.Container{Engine: container.Kubernetes}, 2), "resources: {limits: {cpu: 300m}}"},
 		{of(container.Container{Engine: container.Cgroup, Cgroup: `/sys/fs/cgroup/a\x2d;b.service`}, 2), `systemctl set-property 'a\x2d;b.service' CPUQuota=30% CPUQuotaPeriodSec=100ms`},
@@ -129,6 +129,12 @@ func TestCommandsThatTheOwnerTakes(t *testing.T) {
 	} {
 		if got := quotaCommand(c.facts, b); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
+		}
+		// No quota is written smaller than it is.
+		small := cgroup.Bandwidth{Quota: 1250 * time.Microsecond, Period: 100 * ms}
+		want := strings.NewReplacer("0.3 ", "0.013 ", "300m", "13m", "30%", "1.3%", "30000", "1250").Replace(c.want)
+		if got := quotaCommand(c.facts, small); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -13,8 +13,9 @@ import (
 
 // quotaCommand sets a bandwidth in the way of whoever runs the container.
 func quotaCommand(f *Facts, b cgroup.Bandwidth) string {
-	c, cpus := f.Container, b.Quota.Seconds()/b.Period.Seconds()
-	unit := unitOf(c)
+	c, unit := f.Container, unitOf(f.Container)
+	// Rounded up, where whoever runs it knows no smaller part.
+	thousandths := (1000*b.Quota + b.Period - 1) / b.Period
 	switch {
 	case b.Burst > 0: // the engines and systemd have no burst
 		if f.CPU.Version == 1 {
@@ -22,14 +23,15 @@ func quotaCommand(f *Facts, b cgroup.Bandwidth) string {
 		}
 		return write(f.CPU, "cpu.max.burst", b.Burst.Microseconds())
 	case isEngine(c) && c.Kept.HasCPUs: // the engine refuses a quota beside --cpus
-		return fmt.Sprintf("%s update --cpus %.2f %s", c.Engine, cpus, terminal.Shell(c.Name))
+		return fmt.Sprintf("%s update --cpus %v %s", c.Engine, float64(thousandths)/1000, terminal.Shell(c.Name))
 	case isEngine(c):
 		return fmt.Sprintf("%s update --cpu-period %d --cpu-quota %d %s",
 			c.Engine, b.Period.Microseconds(), b.Quota.Microseconds(), terminal.Shell(c.Name))
 	case c.Engine == container.Kubernetes:
-		return fmt.Sprintf("resources: {limits: {cpu: %dm}}", int64(cpus*1000+0.5))
+		return fmt.Sprintf("resources: {limits: {cpu: %dm}}", thousandths)
 	case unit != "":
-		return fmt.Sprintf("systemctl set-property %s CPUQuota=%.0f%% CPUQuotaPeriodSec=%s", terminal.Shell(unit), cpus*100, b.Period)
+		return fmt.Sprintf("systemctl set-property %s CPUQuota=%v%% CPUQuotaPeriodSec=%s",
+			terminal.Shell(unit), float64(thousandths)/10, b.Period)
 	case f.CPU.Version == 1:
 		return write(f.CPU, "cpu.cfs_quota_us", b.Quota.Microseconds())
 	}
