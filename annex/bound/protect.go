@@ -220,7 +220,8 @@ const silence = 10 * time.Second
 
 // isReset tells that a group's protection is what systemd has it be, which owns the group. It is then
 // taken for systemd's doing: each systemctl daemon-reload sets groups back. Whoever means the same value
-// cannot be distinguished from that. Another value that systemd has by now is somebody's wish.
+// cannot be distinguished from that. Another value that systemd has by now is somebody's wish. The file is written
+// again, and no property of the unit is set: that would stay where annexd is killed, as its guard knows files alone.
 func (b *Bound) isReset(file, have string) (bool, error) {
 	path, _, ok := b.pathOf(filepath.Dir(file))
 	if !ok || b.options.Unit == nil {
