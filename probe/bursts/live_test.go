@@ -200,7 +200,7 @@ func groupOf(t testing.TB, controller string) cgroup.Group {
 	if !ok {
 		t.Skipf("no hierarchy has the %s controller", controller)
 	}
-	g := cgroup.Layout{Hierarchies: []cgroup.Hierarchy{h}}.At(fmt.Sprintf("tare-bursts-%d", os.Getpid()))
+	g := cgroup.Layout{Hierarchies: []cgroup.Hierarchy{h}}.At(fmt.Sprintf("tare-bursts-%s-%d", controller, os.Getpid()))
 	create(t, g, controller)
 	return g
 }
@@ -377,6 +377,38 @@ func TestProcessesAndTheirChildren(t *testing.T) {
 	}
 	if s := whole.Since(half).Groups[0]; s.Voluntary < fromHalf || s.Voluntary+half.Groups[0].Voluntary != whole.Groups[0].Voluntary {
 		t.Errorf("the server blocked %d times since the first reading, %d times until then, and %d times in all; the kernel counts %d since", s.Voluntary, half.Groups[0].Voluntary, whole.Groups[0].Voluntary, fromHalf)
+	}
+}
+
+// All that a process did until it ended counts, also beside groups in two hierarchies.
+func TestLastBurst(t *testing.T) {
+	targets := []Target{{Name: "process"}}
+	for _, controller := range []string{"cpu", "memory"} {
+		g := groupOf(t, controller)
+		targets = append(targets, Target{Name: controller, Cgroup: g.Places[0].Dir()})
+	}
+	shell := exec.Command("sh", "-c", "read line; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+	in, err := shell.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	targets[0].PIDs = []int{shell.Process.Pid}
+	r := record(t, targets, Options{})
+	if _, err := io.WriteString(in, "go\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := shell.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	reading, err := r.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := reading.Groups[0]; g.CPUTime == 0 || g.Burst.Sum() != g.CPUTime {
+		t.Errorf("of %v on a CPU, bursts that ended have %v: %+v", g.CPUTime, g.Burst.Sum(), g.Counts)
 	}
 }
 

@@ -418,17 +418,23 @@ static __always_inline __s32 target_in(struct css_set *set, __u32 hierarchy)
 	return known ? *known : judge(g, hierarchy);
 }
 
+// BY_ID stands for the group of a thread whose process is followed. It is its target's in every group, also
+// from the end of its process, when the id is followed no more, to its last switch.
+#define BY_ID (~0ULL)
+
 // target_of tells whose a task is. A process id goes before a directory, and the
 // first hierarchy before the others.
-static __always_inline __s32 target_of(struct task_struct *task)
+static __always_inline __s32 target_of(struct task_struct *task, __u64 *group)
 {
 	if (!task->pid)
 		return NOBODY; // the idle task
 	if (by_pid) {
 		__s32 tgid = task->tgid;
 		__s32 *t = bpf_map_lookup_elem(&followed, &tgid);
-		if (t)
+		if (t) {
+			*group = BY_ID;
 			return *t;
+		}
 	}
 	if (task->flags & KERNEL_THREAD)
 		return KERNEL;
@@ -504,8 +510,8 @@ static __always_inline void forget(__s32 tid)
 }
 
 // whose tells a task's target, and finds the thread where it is one's. What was
-// judged before holds while the thread is in the same group, and of the same
-// process.
+// judged before holds while the thread is in the same group, or its process is
+// followed, and while it is of the same process.
 static __always_inline __s32 whose(struct task_struct *task, struct thread **thread)
 {
 	__s32 tid = task->pid;
@@ -514,11 +520,11 @@ static __always_inline __s32 whose(struct task_struct *task, struct thread **thr
 		return NOBODY; // the idle task
 	struct thread *t = known(tid);
 	__u64 group = hierarchies == 1 ? group_in(task->cgroups, 0)->kn->id : 0;
-	if (t && hierarchies <= 1 && t->group == group && t->tgid == task->tgid) {
+	if (t && t->tgid == task->tgid && (t->group == BY_ID || (hierarchies <= 1 && t->group == group))) {
 		*thread = t;
 		return t->target;
 	}
-	__s32 target = target_of(task);
+	__s32 target = target_of(task, &group);
 	settle(tid, task->tgid, target, group);
 	*thread = known(tid);
 	return target;
