@@ -381,6 +381,14 @@ func (a *arrangement) notes() []string {
 	if len(parts) > 0 {
 		all = append(all, "the same throughout: "+strings.Join(parts, ", "))
 	}
+	if a.Format == Hyperfine && a.name == nil {
+		for _, c := range a.conditions {
+			if len(c.files) > 1 {
+				all = append(all, fmt.Sprintf("%s is in %s, and counts as one condition: to compare the files give --name '{file}.json' --condition file",
+					brief(c.Label), in(c.files)))
+			}
+		}
+	}
 	if apart := a.apart(); apart != "" {
 		return append(all, apart)
 	}

@@ -144,6 +144,25 @@ func TestOddFilesAreRead(t *testing.T) {
 	}
 }
 
+// One command in two files may be one condition, or two: it is said how it is taken.
+func TestCommandInTwoFiles(t *testing.T) {
+	old := [2]string{"old.json", `{"results":[{"command":"app","times":[1,1.1],"exit_codes":[0,0]}]}`}
+	now := [2]string{"new.json", strings.ReplaceAll(old[1], "1.1", "2")}
+	says := func(opt foreign.Options) (conditions int, said bool) {
+		_, run := unjudged(t, opt, old, now)
+		return len(run.Conditions), slices.ContainsFunc(run.Plan.Notes, func(n string) bool {
+			return strings.Contains(n, `"app" is in new.json, old.json, and counts as one condition`)
+		})
+	}
+	if conditions, said := says(hyperfine); conditions != 1 || !said {
+		t.Errorf("%d conditions, told: %v", conditions, said)
+	}
+	apart := with(hyperfine, func(o *foreign.Options) { o.Name, o.Condition = "{file}.json", []string{"file"} })
+	if conditions, said := says(apart); conditions != 2 || said {
+		t.Errorf("by their names: %d conditions, told: %v", conditions, said)
+	}
+}
+
 // What cannot be read for sure is refused, by its line and with what to do.
 func TestOddFilesAreRefused(t *testing.T) {
 	for what, c := range map[string]struct {
