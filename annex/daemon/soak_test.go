@@ -101,7 +101,18 @@ func TestSoakChurn(t *testing.T) {
 	if len(s.Contexts) > 0 {
 		t.Errorf("it still manages %d containers", len(s.Contexts))
 	}
-	p.end(syscall.SIGTERM)
+	churned := p.goroutines()
+	fresh := start(t, path, socket)
+	fresh.await(t, "observing anew", func(s control.Status) bool { return s.State == control.Observing })
+	if begun := fresh.goroutines(); begun == 0 || churned > begun+8 {
+		t.Errorf("it had %d goroutines, and a fresh one has %d: %s", churned, begun, p.said)
+	}
+}
+
+// goroutines ends a daemon, which then says where each of them is, and counts them.
+func (p running) goroutines() int {
+	p.end(syscall.SIGQUIT)
+	return strings.Count("\n"+p.said.String(), "\ngoroutine ")
 }
 
 // holding is what a process holds of the host.
