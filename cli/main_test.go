@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,10 @@ func TestMain(m *testing.M) {
 	bare.Reexec()
 	if os.Getenv(copiedService) != "" {
 		serveCopied()
+	}
+	if os.Getenv(lockedFile) != "" {
+		fmt.Fprintln(os.Stderr, lockMemory())
+		os.Exit(1)
 	}
 	if os.Getenv(actAsTare) != "" {
 		os.Exit(Main(os.Args))

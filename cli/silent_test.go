@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	"tare/kernel/filesystem/fusetest"
+	"tare/kernel/memory"
 	"tare/kernel/mount"
+	"tare/kernel/procfs"
 )
 
 // ends runs tare as a process of its own, since one that waits for a file system that does not answer
@@ -127,6 +130,74 @@ func TestSilentMappedFiles(t *testing.T) {
 		}()
 	}
 	s.Silence()
+}
+
+// lockedFile holds the path of a file that this test binary maps until its memory stays locked (TestMain).
+const lockedFile = "TARE_TEST_LOCKED"
+
+// lockMemory maps a file whose server no longer answers. A page of it is read, and so locked. Whoever maps the file
+// anew waits for that page, with the memory locked.
+func lockMemory() error {
+	f, err := os.Open(os.Getenv(lockedFile))
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	m, err := memory.MapFile(f, int(info.Size()), false)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	go func() { lockedByte = m.Bytes()[0] }()
+	time.Sleep(time.Second)
+	_, err = memory.MapFile(f, int(info.Size()), false)
+	return err
+}
+
+var lockedByte byte // what is read is used
+
+// A process whose memory stays locked keeps nobody from looking at it, nor at all.
+func TestLockedMemory(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	cmd := exec.Command("/proc/self/exe")
+	t.Cleanup(func() { _ = cmd.Wait() }) // which the end of the mount lets end
+	s := fusetest.Mount(t, 1<<20)
+	cmd.Env = append(os.Environ(), lockedFile+"="+s.File(), "GOMAXPROCS=2")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	s.Silence()
+	if _, err := in.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	process := procfs.Host.Process(cmd.Process.Pid)
+	for end := time.Now().Add(mount.Patience); !process.Locked(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Skip("this kernel does not lock memory so")
+		}
+	}
+	looks(t, cmd.Process.Pid)
 }
 
 // asleep waits until a program sleeps in the system call that it is to sleep in.

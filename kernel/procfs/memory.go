@@ -15,15 +15,22 @@ const memoryWithin = time.Second
 // that lock, as of a file system that does not answer, keeps all who ask: root's commands, too.
 var ErrLocked = errors.New("its memory stays locked, as by a thread that hangs in the kernel")
 
-// kept are the files of which a read has not come back, by path. Each keeps a thread until it does, and is not
-// read again meanwhile.
-var kept sync.Map
+// kept are the files of which a read has not come back. Each keeps a thread until it does, and is not read
+// again meanwhile.
+var kept = struct {
+	sync.Mutex
+	paths map[string]bool
+}{paths: map[string]bool{}}
 
 // readOfMemory is [Process.readMost] of such a file.
 func (p Process) readOfMemory(name string, most int) ([]byte, error) {
 	path := p.Path(name)
-	if _, is := kept.Load(path); is {
-		return nil, fmt.Errorf("process %d: %w", p.PID, ErrLocked)
+	locked := func() error { return fmt.Errorf("process %d: %w", p.PID, ErrLocked) }
+	kept.Lock()
+	isKept, others := kept.paths[path], len(kept.paths)
+	kept.Unlock()
+	if isKept {
+		return nil, locked()
 	}
 	type answer struct {
 		b   []byte
@@ -32,22 +39,33 @@ func (p Process) readOfMemory(name string, most int) ([]byte, error) {
 	came := make(chan answer, 1)
 	go func() {
 		b, err := p.readMost(name, most)
+		kept.Lock()
+		defer kept.Unlock()
 		came <- answer{b, err}
-		kept.Delete(path)
+		delete(kept.paths, path)
 	}()
-	late := time.NewTimer(memoryWithin)
+	// The more are kept, the shorter each is waited for: a user may have many such processes.
+	late := time.NewTimer(memoryWithin / time.Duration(1+others))
 	defer late.Stop()
 	select {
 	case a := <-came:
 		return a.b, a.err
 	case <-late.C:
 	}
-	kept.Store(path, true)
+	kept.Lock()
+	defer kept.Unlock()
 	select {
-	case a := <-came: // just now, and its path may have been forgotten before it was kept
-		kept.Delete(path)
+	case a := <-came:
 		return a.b, a.err
 	default:
-		return nil, fmt.Errorf("process %d: %w", p.PID, ErrLocked)
+		kept.paths[path] = true
+		return nil, locked()
 	}
+}
+
+// Locked reports whether the process' memory stays locked. Whoever reads its page tables waits as long. A few of
+// their entries are read, as that touches none of its pages.
+func (p Process) Locked() bool {
+	_, err := p.readOfMemory("pagemap", 0)
+	return errors.Is(err, ErrLocked)
 }

@@ -20,6 +20,12 @@ func TestLockedMemory(t *testing.T) {
 		"cmdline": func() error { _, err := p.Args(); return err },
 		"environ": func() error { _, err := p.Environ(); return err },
 		"maps":    func() error { _, err := p.Maps(); return err },
+		"pagemap": func() error {
+			if p.Locked() {
+				return ErrLocked
+			}
+			return nil
+		},
 	}
 	for name, read := range reads {
 		// Whoever reads a pipe waits as long as somebody could write to it.

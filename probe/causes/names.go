@@ -105,6 +105,9 @@ func (n *names) look() {
 }
 
 func (a *addressSpace) update(pid int, hold func(pid int, m *procfs.Mapping)) {
+	if procfs.Host.Process(pid).Locked() {
+		return
+	}
 	text, err := procfs.Host.Process(pid).MapsText()
 	if err != nil || len(text) == 0 || bytes.Equal(text, a.text) {
 		return

@@ -154,7 +154,8 @@ type addressSpaces struct {
 func addressSpacesOf(c container.Container) (of addressSpaces) {
 	all, _ := c.Processes() // one that cannot be listed has none
 	for _, pid := range all {
-		if status, err := procfs.Host.Process(pid).Status(); err == nil && pid != os.Getpid() {
+		p := procfs.Host.Process(pid)
+		if status, err := p.Status(); err == nil && pid != os.Getpid() && !p.Locked() {
 			of.pids = append(of.pids, pid)
 			of.tables += int64(status.PageTables)
 			of.anonymous += int64(status.Anonymous)

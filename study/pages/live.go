@@ -11,7 +11,9 @@ import (
 
 	"tare/census"
 	"tare/container"
+	"tare/kernel/procfs"
 	"tare/platform"
+	"tare/probe"
 	"tare/probe/pagetable"
 	"tare/record"
 	"tare/report"
@@ -72,6 +74,7 @@ func take(
 ) (*pagetable.Census, *Live, error) {
 	l := &Live{Notes: slices.Clone(notes)}
 	var asked []pagetable.Process
+	var locked []string
 	for _, c := range containers {
 		pids, err := others(c)
 		if err != nil {
@@ -82,10 +85,18 @@ func take(
 			continue
 		}
 		for _, pid := range pids {
+			if procfs.Host.Process(pid).Locked() {
+				locked = append(locked, fmt.Sprintf("%s: process %d is left out: %v", c.Name, pid, procfs.ErrLocked))
+				continue
+			}
 			asked = append(asked, pagetable.Process{PID: pid, Group: len(l.Containers)})
 		}
 		l.Containers = append(l.Containers, c)
 	}
+	if len(asked) == 0 && len(locked) > 0 {
+		return nil, nil, &probe.Missing{Probe: "census", What: locked[0], Mend: "see what it waits for (cat /proc/PID/task/*/stack), and end that"}
+	}
+	l.Notes = append(l.Notes, locked...)
 	if len(asked) == 0 {
 		return nil, nil, errors.New("no process to count: the containers have ended; name others")
 	}
