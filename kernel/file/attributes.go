@@ -21,9 +21,12 @@ func (p *Pinned) Born() (time.Time, error) {
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)), nil
 }
 
+// Path leads to the file, whatever becomes of its own, for as long as it is not closed. It is a link of the kernel's.
+func (p *Pinned) Path() string { return fmt.Sprintf("/proc/self/fd/%d", p.handle.Fd()) }
+
 // HasAttribute reports whether the file has an extended attribute.
 func (p *Pinned) HasAttribute(name string) bool {
 	// A handle that did not open the file cannot be asked itself (xattr(7)).
-	_, err := unix.Getxattr(fmt.Sprintf("/proc/self/fd/%d", p.handle.Fd()), name, nil)
+	_, err := unix.Getxattr(p.Path(), name, nil)
 	return err == nil
 }

@@ -114,6 +114,19 @@ func guarded(path string, others fs.FileMode) error {
 	}
 }
 
+// MakeDirectory makes a directory where there is none, and those above it, if check accepts it: [Guarded] or
+// [Administered]. Nothing is made behind what check refuses, as another user's link.
+func MakeDirectory(path string, mode fs.FileMode, check func(path string) error) error {
+	err := check(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(path, mode); err != nil {
+			return err
+		}
+		err = check(path) // which another user could have made meanwhile
+	}
+	return err
+}
+
 // split gives the names on a path.
 func split(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" })

@@ -135,3 +135,28 @@ func TestGuarded(t *testing.T) {
 		t.Errorf("absent: %v", err)
 	}
 }
+
+// Nothing is made where another user has laid a link.
+func TestMakeDirectory(t *testing.T) {
+	in := t.TempDir()
+	made := filepath.Join(in, "a/b")
+	for range 2 { // made, and found
+		if err := file.MakeDirectory(made, 0o700, file.Guarded); err != nil || modeOf(t, made) != 0o700 {
+			t.Errorf("mode %v, %v", modeOf(t, made), err)
+		}
+	}
+	link := filepath.Join(in, "link")
+	if err := os.Symlink("behind", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Lchown(link, 65534, 65534); err != nil {
+		t.Skip("needs root: ", err)
+	}
+	exposed := new(file.Exposed)
+	if err := file.MakeDirectory(filepath.Join(link, "made"), 0o700, file.Guarded); !errors.As(err, &exposed) || exposed.Path != link {
+		t.Errorf("through another's link: %v", err)
+	}
+	if _, err := os.Lstat(filepath.Join(in, "behind")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("something is behind it: %v", err)
+	}
+}

@@ -13,7 +13,10 @@ package file
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -50,16 +53,57 @@ func PinBelow(dir, path string) (*Pinned, error) {
 			return Pin(dir)
 		}
 	}
-	fd, err := retry(func() (int, error) {
-		return unix.Openat2(int(root.handle.Fd()), path, &unix.OpenHow{
-			Flags:   unix.O_PATH | unix.O_CLOEXEC,
-			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
-		})
-	})
+	return root.resolve(path, dir+"/"+path, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_XDEV)
+}
+
+// PinEntry takes hold of path within dir, a link at its end itself. No link is followed on the way. Other mounts
+// are entered.
+func PinEntry(dir, path string) (*Pinned, error) {
+	in, err := Pin(dir)
 	if err != nil {
-		return nil, &os.PathError{Op: "openat2", Path: dir + "/" + path, Err: err}
+		return nil, err
 	}
-	return &Pinned{os.NewFile(uintptr(fd), dir+"/"+path)}, nil
+	for _, name := range split(path) {
+		next, err := in.Entry(name)
+		if err = errors.Join(err, in.Close()); err != nil {
+			return nil, err
+		}
+		in = next
+	}
+	return in, nil
+}
+
+// Entry takes hold of an entry of a directory that is held, a link itself: what becomes of the directory's path
+// makes no difference. It takes no openat2(2), which older seccomp profiles refuse.
+func (p *Pinned) Entry(name string) (*Pinned, error) {
+	fd, err := -1, error(unix.EXDEV)
+	if name != ".." && !strings.Contains(name, "/") {
+		fd, err = retry(func() (int, error) {
+			return unix.Openat(int(p.handle.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		})
+	}
+	path := filepath.Join(p.Name(), name)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return &Pinned{os.NewFile(uintptr(fd), path)}, nil
+}
+
+// Entries are the names in a directory, at most so many, sorted. isCut reports that there are more.
+func (p *Pinned) Entries(most int) (names []string, isCut bool, err error) {
+	dir, err := os.OpenFile(p.Path(), os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	defer dir.Close()
+	names, err = dir.Readdirnames(most + 1)
+	if err != nil && err != io.EOF {
+		return nil, false, fmt.Errorf("read directory %s: %w", p.Name(), err)
+	}
+	isCut = len(names) > most
+	names = names[:min(most, len(names))]
+	slices.Sort(names)
+	return names, isCut, nil
 }
 
 // PinIn takes hold of what path leads to for a process whose root directory is root: links
@@ -70,16 +114,22 @@ func PinIn(root, path string) (*Pinned, error) {
 		return nil, err
 	}
 	defer dir.Close()
+	return dir.resolve(path, path, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
+}
+
+// resolve takes hold of a path seen from a directory. The kernel keeps to the rules of how.
+func (p *Pinned) resolve(path, name string, how uint64) (*Pinned, error) {
 	fd, err := retry(func() (int, error) {
-		return unix.Openat2(int(dir.handle.Fd()), path, &unix.OpenHow{
-			Flags:   unix.O_PATH | unix.O_CLOEXEC,
-			Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-		})
+		return unix.Openat2(int(p.handle.Fd()), path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: how})
 	})
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	// The kernel itself refuses a path for O_PATH by EACCES; EPERM is a seccomp profile's.
+	if err == unix.ENOSYS || err == unix.EPERM {
+		err = fmt.Errorf("%w: the call openat2 requires Linux 5.6, and a seccomp profile that allows it", err)
 	}
-	return &Pinned{os.NewFile(uintptr(fd), path)}, nil
+	if err != nil {
+		return nil, &os.PathError{Op: "openat2", Path: name, Err: err}
+	}
+	return &Pinned{os.NewFile(uintptr(fd), name)}, nil
 }
 
 // retry repeats a call that a signal interrupted, and a look-up that stayed within a
@@ -120,6 +170,26 @@ func (p *Pinned) Mount() (int, error) {
 	return 0, fmt.Errorf("%s: the kernel does not say on which mount it lies", p.handle.Name())
 }
 
+// Name is the path by which it was found.
+func (p *Pinned) Name() string { return p.handle.Name() }
+
+// Lstat describes it, whatever it is.
+func (p *Pinned) Lstat() (os.FileInfo, error) { return p.handle.Stat() }
+
+// Readlink is where it leads, if it is a link.
+func (p *Pinned) Readlink() (string, error) {
+	for size := 256; ; size *= 2 {
+		target := make([]byte, size)
+		n, err := retry(func() (int, error) { return unix.Readlinkat(int(p.handle.Fd()), "", target) })
+		if err != nil {
+			return "", &os.PathError{Op: "readlink", Path: p.handle.Name(), Err: err}
+		}
+		if n < size {
+			return string(target[:n]), nil
+		}
+	}
+}
+
 // Stat describes it. The error is an [ErrNotRegular] of anything but a regular file.
 func (p *Pinned) Stat() (os.FileInfo, error) {
 	info, err := p.handle.Stat()
@@ -138,7 +208,7 @@ func (p *Pinned) Open() (*os.File, error) {
 		return nil, err
 	}
 	// A lease that another holds on it is not waited for.
-	f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", p.handle.Fd()), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(p.Path(), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", p.handle.Name(), err)
 	}

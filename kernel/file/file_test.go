@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -183,4 +184,61 @@ func TestMount(t *testing.T) {
 		}
 	}
 	t.Errorf("no mount has the id %d", id)
+}
+
+// An entry is what lies in a directory itself, whatever was laid on the way or in its place.
+func TestEntries(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	err := errors.Join(os.MkdirAll(at("a/b"), 0o755), os.WriteFile(at("a/b/file"), []byte("text"), 0o600),
+		os.Symlink("a", at("link")), os.Symlink(strings.Repeat("x/", 600), at("long")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := file.PinEntry(dir, "/a/./b//file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	f, err := p.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if text, err := io.ReadAll(f); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	for _, path := range []string{"link/b/file", "a/../a/b/file", "a/b/file/x", "none"} {
+		if p, err := file.PinEntry(dir, path); err == nil {
+			t.Errorf("%s is found", path)
+			p.Close()
+		}
+	}
+	for name, want := range map[string]string{"link": "a", "long": strings.Repeat("x/", 600)} {
+		link, err := file.PinEntry(dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer link.Close()
+		if target, err := link.Readlink(); err != nil || target != want {
+			t.Errorf("%s leads to %q, %v", name, target, err)
+		}
+		if _, err := link.Open(); !errors.Is(err, file.ErrNotRegular) {
+			t.Errorf("%s is opened: %v", name, err)
+		}
+	}
+	held, err := file.Pin(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	for most, want := range map[int]int{0: 0, 2: 2, 3: 3, 4: 3} {
+		names, isCut, err := held.Entries(most)
+		if err != nil || len(names) != want || isCut != (most < 3) || !slices.IsSorted(names) {
+			t.Errorf("at most %d: %v, cut %t, %v", most, names, isCut, err)
+		}
+	}
+	if _, err := held.Entry("a/b"); err == nil {
+		t.Error("a path is taken for an entry")
+	}
 }

@@ -143,12 +143,17 @@ func Create(path string) (*os.File, error) {
 		return nil, err
 	}
 	defer in.Close()
-	f, err := os.OpenFile(filepath.Join(in.held(), filepath.Base(real)), os.O_WRONLY|os.O_CREATE|unix.O_NOFOLLOW, 0o666)
+	// A pipe that somebody has put there since is not waited for.
+	flags := os.O_WRONLY | os.O_CREATE | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	f, err := os.OpenFile(filepath.Join(in.held(), filepath.Base(real)), flags, 0o666)
 	if err != nil {
 		return nil, in.named(err)
 	}
 	info, err := f.Stat()
-	if err == nil && info.Mode().IsRegular() {
+	if err == nil && !info.Mode().IsRegular() {
+		err = &Exposed{path, "is no regular file", "name another file"}
+	}
+	if err == nil {
 		if links := info.Sys().(*syscall.Stat_t).Nlink; links > 1 && os.Geteuid() == 0 {
 			err = &Exposed{path, fmt.Sprintf("is one of %d names of a file (hard links)", links), "remove it, or choose another file"}
 		} else {
@@ -207,15 +212,7 @@ func pinned(path, real string) (*Pinned, error) {
 	if os.Geteuid() != 0 || isAmongDevices(path) {
 		return Pin(path)
 	}
-	fd, err := retry(func() (int, error) {
-		return unix.Openat2(unix.AT_FDCWD, real, &unix.OpenHow{
-			Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
-		})
-	})
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return &Pinned{os.NewFile(uintptr(fd), path)}, nil
+	return PinEntry("/", real)
 }
 
 // isAmongDevices tells that a path names a device or a setting of the kernel, or would.
@@ -230,7 +227,7 @@ func isAmongDevices(path string) bool {
 // opened opens what was held to be written to, and lets go of it.
 func (p *Pinned) opened() (*os.File, error) {
 	defer p.Close()
-	return os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", p.handle.Fd()), os.O_WRONLY, 0)
+	return os.OpenFile(p.Path(), os.O_WRONLY, 0)
 }
 
 // directory is held open, so that what others do to its path makes no difference.
@@ -253,15 +250,14 @@ func hold(path string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := retry(func() (int, error) {
-		return unix.Openat2(unix.AT_FDCWD, real, &unix.OpenHow{
-			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
-		})
-	})
+	p, err := PinEntry("/", real)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+		return nil, err
 	}
-	return &directory{os.NewFile(uintptr(fd), dir), dir}, nil
+	if !p.IsDirectory() { // a link that was laid since, among others
+		return nil, errors.Join(&os.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}, p.Close())
+	}
+	return &directory{p.handle, dir}, nil
 }
 
 // held is a path that leads to the directory whatever becomes of its own.

@@ -2,13 +2,19 @@ package file_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"tare/kernel/file"
 )
@@ -221,4 +227,46 @@ func TestOutputsReplaceNoSocketAndNothingAmongDevices(t *testing.T) {
 			t.Errorf("%s is created: %v", path, err)
 		}
 	}
+}
+
+// Seccomp profiles that are older than openat2(2) refuse it: outputs of root do without, and what cannot says so.
+func TestWithoutOpenat2(t *testing.T) {
+	dir := t.TempDir()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine, and the filter with it
+		done <- func() error {
+			if err := refuseOpenat2(); err != nil {
+				return err
+			}
+			if _, err := file.PinBelow(dir, "x"); err == nil || !strings.Contains(err.Error(), "the call openat2 requires Linux 5.6") {
+				return fmt.Errorf("PinBelow: %w", err)
+			}
+			return errors.Join(
+				file.OutputDirectory(filepath.Join(dir, "made")), file.Replaceable(filepath.Join(dir, "made/a")),
+				file.Replace(filepath.Join(dir, "made/a"), writeText("a")), create(filepath.Join(dir, "made/b"), "b"),
+			)
+		}()
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	mustHold(t, filepath.Join(dir, "made/a"), "a")
+	mustHold(t, filepath.Join(dir, "made/b"), "b")
+}
+
+// refuseOpenat2 has the kernel refuse the call to this thread, as Docker's profile before 20.10 has it: by EPERM.
+func refuseOpenat2() error {
+	const number = 0 // of the call, in struct seccomp_data
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: number},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_OPENAT2, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
