@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"github.com/containerd/continuity/sysx"
+
+	kernelfile "tare/kernel/file"
 )
 
 // canonicalTime stands for every time in an image. Not the epoch itself, which
@@ -45,8 +46,17 @@ func writeCanonical(ctx context.Context, out io.Writer, dir string) (layer, erro
 func writeCanonicalFrom(ctx context.Context, out io.Writer, dir, from string) (layer, error) {
 	sum := sha256.New()
 	counted := &countingWriter{w: io.MultiWriter(out, sum)}
-	c := canonicalWriter{tw: tar.NewWriter(counted), dir: dir}
-	if err := c.tree(ctx, from); err != nil {
+	c := canonicalWriter{tw: tar.NewWriter(counted)}
+	name, err := filepath.Rel(dir, from)
+	if err != nil {
+		return layer{}, err
+	}
+	top, err := kernelfile.Pin(dir)
+	if err != nil {
+		return layer{}, err
+	}
+	defer top.Close()
+	if err := c.tree(ctx, top, name); err != nil {
 		return layer{}, err
 	}
 	return layer{
@@ -58,9 +68,9 @@ func writeCanonicalFrom(ctx context.Context, out io.Writer, dir, from string) (l
 
 // writeMarked is writeCanonical but for marks at the files that have holes, for a
 // reader that makes them again.
-func writeMarked(ctx context.Context, out io.Writer, dir string) error {
-	c := canonicalWriter{tw: tar.NewWriter(out), dir: dir, marked: true}
-	return c.tree(ctx, dir)
+func writeMarked(ctx context.Context, out io.Writer, dir *kernelfile.Pinned) error {
+	c := canonicalWriter{tw: tar.NewWriter(out), marked: true}
+	return c.tree(ctx, dir, ".")
 }
 
 // fileID distinguishes files.
@@ -68,7 +78,6 @@ type fileID struct{ device, inode uint64 }
 
 type canonicalWriter struct {
 	tw    *tar.Writer
-	dir   string
 	links map[fileID]string // a file with several names, to the first of them
 	size  int64
 	buf   []byte
@@ -76,26 +85,67 @@ type canonicalWriter struct {
 	marked bool // files with holes say so
 }
 
-// tree writes what lies at from, and the end of the tar.
-func (c *canonicalWriter) tree(ctx context.Context, from string) error {
+// tree writes what lies at a path below a root, or all of it, and the end of the tar. Another may change the tree
+// meanwhile, as a container its volume: a link that is laid then leads nowhere else, and no pipe or device is opened.
+func (c *canonicalWriter) tree(ctx context.Context, top *kernelfile.Pinned, name string) error {
 	c.links, c.buf = map[fileID]string{}, make([]byte, 256<<10)
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil || path == c.dir {
-			return err
-		}
-		return c.add(ctx, path, d)
-	})
+	var err error
+	if name == "." {
+		err = c.directory(ctx, top, "")
+	} else {
+		err = c.below(ctx, top, name)
+	}
 	if err != nil {
 		return err
 	}
 	return c.tw.Close()
 }
 
-func (c *canonicalWriter) add(ctx context.Context, path string, d fs.DirEntry) error {
-	info, err := d.Info()
+// below writes what lies at a path.
+func (c *canonicalWriter) below(ctx context.Context, top *kernelfile.Pinned, name string) error {
+	in, err := kernelfile.PinEntry(top.Path(), filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return c.entry(ctx, in, name)
+}
+
+// directory writes what lies in one, whose name is empty for the root.
+func (c *canonicalWriter) directory(ctx context.Context, dir *kernelfile.Pinned, name string) error {
+	names, isCut, err := dir.Entries(DefaultLimits.Entries)
+	if err != nil {
+		return err
+	}
+	if isCut {
+		return fmt.Errorf("%s has more than %d entries", dir.Name(), DefaultLimits.Entries)
+	}
+	for _, base := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.entry(ctx, dir, filepath.Join(name, base)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry writes one entry of a directory, and what is below it.
+func (c *canonicalWriter) entry(ctx context.Context, in *kernelfile.Pinned, name string) error {
+	pinned, err := in.Entry(filepath.Base(name))
+	if err != nil {
+		return err
+	}
+	defer pinned.Close()
+	if err := c.add(ctx, pinned, name); err != nil || !pinned.IsDirectory() {
+		return err
+	}
+	return c.directory(ctx, pinned, name)
+}
+
+func (c *canonicalWriter) add(ctx context.Context, pinned *kernelfile.Pinned, name string) error {
+	info, err := pinned.Lstat()
 	if err != nil {
 		return err
 	}
@@ -104,15 +154,11 @@ func (c *canonicalWriter) add(ctx context.Context, path string, d fs.DirEntry) e
 	}
 	target := ""
 	if info.Mode()&fs.ModeSymlink != 0 {
-		if target, err = os.Readlink(path); err != nil {
+		if target, err = pinned.Readlink(); err != nil {
 			return err
 		}
 	}
 	header, err := tar.FileInfoHeader(info, target)
-	if err != nil {
-		return err
-	}
-	name, err := filepath.Rel(c.dir, path)
 	if err != nil {
 		return err
 	}
@@ -132,8 +178,10 @@ func (c *canonicalWriter) add(ctx context.Context, path string, d fs.DirEntry) e
 		}
 		c.links[at] = name
 	}
-	if header.PAXRecords, err = attributes(path); err != nil {
-		return err
+	if info.IsDir() || info.Mode().IsRegular() { // others have none that are kept
+		if header.PAXRecords, err = attributes(pinned.Path()); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	if c.marked && hasHoles(info) {
 		if header.PAXRecords == nil {
@@ -147,7 +195,7 @@ func (c *canonicalWriter) add(ctx context.Context, path string, d fs.DirEntry) e
 	if !info.Mode().IsRegular() {
 		return nil
 	}
-	return c.copy(ctx, path, header.Size)
+	return c.copy(ctx, pinned, header.Size)
 }
 
 // hasHoles reports whether a file takes less room than its length.
@@ -156,15 +204,16 @@ func hasHoles(info fs.FileInfo) bool {
 	return ok && info.Mode().IsRegular() && stat.Blocks*512 < info.Size()
 }
 
-func (c *canonicalWriter) copy(ctx context.Context, path string, size int64) error {
-	f, err := os.Open(path)
+func (c *canonicalWriter) copy(ctx context.Context, from *kernelfile.Pinned, size int64) error {
+	f, err := from.Open()
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	n, err := io.CopyBuffer(struct{ io.Writer }{c.tw}, contextReader{ctx, f}, c.buf)
-	if err == nil && n != size {
-		err = fmt.Errorf("%s changed while it was read", path)
+	// One that grows is not read to an end that it may never have.
+	n, err := io.CopyBuffer(struct{ io.Writer }{c.tw}, contextReader{ctx, io.LimitReader(f, size+1)}, c.buf)
+	if err == nil && n != size || errors.Is(err, tar.ErrWriteTooLong) {
+		err = fmt.Errorf("%s changed while it was read", from.Name())
 	}
 	c.size += n
 	return err
@@ -178,15 +227,15 @@ func kept(attribute string) bool {
 	return attribute == "security.capability" || strings.HasPrefix(attribute, "user.")
 }
 
-// attributes gives the extended attributes of a path as PAX records; nil where
+// attributes gives the extended attributes of what a path leads to as PAX records; nil where
 // there are none, or the file system has none at all.
 func attributes(path string) (map[string]string, error) {
-	names, err := sysx.LListxattr(path)
+	names, err := sysx.Listxattr(path)
 	if errors.Is(err, errors.ErrUnsupported) || len(names) == 0 {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list extended attributes of %s: %w", path, err)
+		return nil, fmt.Errorf("list extended attributes: %w", err)
 	}
 	sort.Strings(names)
 	var records map[string]string
@@ -194,9 +243,9 @@ func attributes(path string) (map[string]string, error) {
 		if !kept(name) {
 			continue
 		}
-		value, err := sysx.LGetxattr(path, name)
+		value, err := sysx.Getxattr(path, name)
 		if err != nil {
-			return nil, fmt.Errorf("read %s of %s: %w", name, path, err)
+			return nil, fmt.Errorf("read extended attribute %s: %w", name, err)
 		}
 		if records == nil {
 			records = map[string]string{}

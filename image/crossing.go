@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+
+	kernelfile "tare/kernel/file"
 )
 
 // WriteLayer writes a root file system as its canonical layer, by which an image is
@@ -20,7 +22,12 @@ func WriteLayer(ctx context.Context, out io.Writer, root string) (digest string,
 
 // SendLayer is [WriteLayer] with marks at the files that have holes, for [Store.Receive].
 func SendLayer(ctx context.Context, out io.Writer, root string) error {
-	return writeMarked(ctx, out, root)
+	dir, err := kernelfile.Pin(root)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return writeMarked(ctx, out, dir)
 }
 
 // Lookup gives the image of the store that is this one: the same root file system,

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	kernelfile "tare/kernel/file"
 )
 
 // FromArchive imports an image from a docker archive or an OCI layout, as a
@@ -47,7 +49,7 @@ func (s *Store) fromArchive(ctx context.Context, path string) (Image, error) {
 	if !info.Mode().IsRegular() {
 		return Image{}, &Refused{Archive: path, Reason: "neither a file nor a directory"}
 	}
-	f, err := os.Open(path)
+	f, err := kernelfile.Open(path)
 	if err != nil {
 		return Image{}, err
 	}

@@ -2,10 +2,13 @@ package image
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	kernelfile "tare/kernel/file"
 )
 
 // Given is a directory of the host whose content an image is given, in place of what it has
@@ -13,6 +16,8 @@ import (
 type Given struct {
 	Source string // on the host
 	Target string // inside, from its root
+	// Was is what the source was when it was chosen: another in its place is refused. Nil takes any.
+	Was os.FileInfo
 }
 
 // With gives the image with directories of the host copied into it, owners and modes kept.
@@ -32,7 +37,7 @@ func (s *Store) with(ctx context.Context, img Image, given []Given) (Image, erro
 	}
 	defer w.end()
 	limits := &budget{Limits: s.Limits}
-	if err := copyInto(ctx, img.Root, w.root, limits); err != nil {
+	if err := copyInto(ctx, Given{Source: img.Root}, w.root, limits); err != nil {
 		return Image{}, err
 	}
 	for _, g := range given {
@@ -51,7 +56,7 @@ func (s *Store) with(ctx context.Context, img Image, given []Given) (Image, erro
 			return Image{}, err
 		}
 		ended := s.step("copying "+g.Source, 0, nil)
-		err = copyInto(ctx, g.Source, to, limits)
+		err = copyInto(ctx, g, to, limits)
 		ended()
 		if err != nil {
 			return Image{}, fmt.Errorf("copy %s: %w", g.Source, err)
@@ -61,17 +66,25 @@ func (s *Store) with(ctx context.Context, img Image, given []Given) (Image, erro
 }
 
 // copyInto copies a directory's content, and gives its owner and mode to the one that receives it.
-func copyInto(ctx context.Context, from, to string, limits *budget) error {
-	u, err := newUnpacker(from, to, limits, copied)
+func copyInto(ctx context.Context, g Given, to string, limits *budget) error {
+	u, err := newUnpacker(g.Source, to, limits, copied)
 	if err != nil {
 		return err
 	}
 	defer u.close()
-	if err := copyTree(ctx, from, u); err != nil {
+	from, err := kernelfile.Pin(g.Source)
+	if err != nil {
 		return err
 	}
-	info, err := os.Stat(from)
+	defer from.Close()
+	info, err := from.Lstat()
 	if err != nil {
+		return err
+	}
+	if g.Was != nil && !os.SameFile(g.Was, info) {
+		return errors.New("another directory has been put in its place meanwhile")
+	}
+	if err := copyTree(ctx, from, u); err != nil {
 		return err
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	kernelfile "tare/kernel/file"
 )
 
 // FromRootfs imports a directory that holds a root file system. It is copied,
@@ -46,7 +48,12 @@ func (s *Store) fromRootfs(ctx context.Context, dir string) (Image, error) {
 		return Image{}, err
 	}
 	defer u.close()
-	if err := copyTree(ctx, real, u); err != nil {
+	from, err := kernelfile.Pin(real)
+	if err != nil {
+		return Image{}, err
+	}
+	defer from.Close()
+	if err := copyTree(ctx, from, u); err != nil {
 		return Image{}, err
 	}
 	img := Image{Name: filepath.Base(real)}
@@ -116,7 +123,7 @@ func device(info fs.FileInfo) uint64 {
 
 // copyTree copies a tree through the same form and the same checks
 // that archives pass.
-func copyTree(ctx context.Context, from string, u *unpacker) error {
+func copyTree(ctx context.Context, from *kernelfile.Pinned, u *unpacker) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, w := io.Pipe()

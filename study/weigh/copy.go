@@ -15,6 +15,8 @@ import (
 	"tare/container"
 	"tare/image"
 	"tare/kernel/cgroup"
+	"tare/kernel/file"
+	"tare/kernel/procfs"
 	"tare/load"
 	"tare/platform"
 	"tare/study/kit"
@@ -96,7 +98,8 @@ func CopyOf(ctx context.Context, c container.Container, l CopyLoad, host kit.Hos
 		Args: from.Args, Env: from.Env, Unrecorded: from.Unrecorded, Dir: from.Dir, User: from.User,
 	}
 	source := workload.Source{Image: from.Image}
-	if err := made.mounts(c.Name, from.Mounts, &program, &source); err != nil {
+	has := func(target string, info fs.FileInfo) bool { return isMounted(c, target, info) }
+	if err := made.mounts(c.Name, has, from.Mounts, &program, &source); err != nil {
 		return Copy{}, err
 	}
 	for _, what := range from.Lacks {
@@ -184,6 +187,7 @@ func (m *Copy) limit(c container.Container, cpus []int) error {
 // are, and a copy of directories that it writes.
 func (m *Copy) mounts(
 	name string,
+	has func(target string, info fs.FileInfo) bool,
 	all []platform.OriginalMount,
 	program *workload.Program,
 	source *workload.Source,
@@ -209,6 +213,8 @@ func (m *Copy) mounts(
 			return refuse("%v", err)
 		case !info.IsDir() && !info.Mode().IsRegular():
 			m.note("not copied: %s is neither a directory nor a file", from.Target)
+		case !has(from.Target, info):
+			return refuse("%s is not what the container has there any more: start the container again", from.Source)
 		case from.ReadOnly || !info.IsDir():
 			shown := workload.Shown{Source: from.Source, Target: from.Target, Directory: info.IsDir()}
 			program.Shown = append(program.Shown, shown)
@@ -222,7 +228,7 @@ func (m *Copy) mounts(
 				return refuse("its files and those of earlier mounts take more than %s, which tare does not copy",
 					units.BytesSize(MostCopied))
 			}
-			given = append(given, image.Given{Source: from.Source, Target: from.Target})
+			given = append(given, image.Given{Source: from.Source, Target: from.Target, Was: info})
 			program.Data = append(program.Data, from.Target)
 			m.Base.Storage = cmp.Or(m.Base.Storage, storageOf(from.Kind))
 			m.note("%s is a copy of %s as it is now", from.Target, units.BytesSize(float64(size)))
@@ -234,6 +240,18 @@ func (m *Copy) mounts(
 	return nil
 }
 
+// isMounted reports whether a container has a file or directory of the host at a path inside. Who may write above
+// that on the host could have put another in its place, which the container was never given.
+func isMounted(c container.Container, target string, info fs.FileInfo) bool {
+	pinned, err := file.PinIn(procfs.Host.Process(c.PID).Path("root"), target)
+	if err != nil {
+		return false
+	}
+	defer pinned.Close()
+	its, err := pinned.Lstat()
+	return err == nil && os.SameFile(info, its)
+}
+
 func storageOf(kind string) platform.Storage {
 	if kind == "volume" {
 		return platform.StorageVolume
@@ -241,22 +259,58 @@ func storageOf(kind string) platform.Storage {
 	return platform.StorageBind
 }
 
-// sizeOf is how much the files below a directory hold. It stops above most.
+// sizeOf is how much the files below a directory hold. It stops above most. The container may change them meanwhile:
+// no link is followed, and more files than an image may have are an error.
 func sizeOf(dir string, most int64) (sum int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
-			return nil
-		}
-		if err != nil || !d.Type().IsRegular() {
+	top, err := file.Pin(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer top.Close()
+	s := sizing{most: most, entries: image.DefaultLimits.Entries}
+	err = s.directory(top)
+	return s.sum, err
+}
+
+// sizing adds up files until there are more than most bytes or entries.
+type sizing struct {
+	sum, most int64
+	entries   int
+}
+
+func (s *sizing) directory(dir *file.Pinned) error {
+	names, isCut, err := dir.Entries(s.entries)
+	if err != nil {
+		return err
+	}
+	if s.entries -= len(names); isCut {
+		return fmt.Errorf("it has more than %d files, which tare does not copy", image.DefaultLimits.Entries)
+	}
+	for _, name := range names {
+		if err := s.entry(dir, name); err != nil || s.sum > s.most {
 			return err
 		}
-		if info, err := d.Info(); err == nil {
-			sum += info.Size()
-		}
-		if sum > most {
-			return fs.SkipAll
-		}
+	}
+	return nil
+}
+
+func (s *sizing) entry(in *file.Pinned, name string) error {
+	one, err := in.Entry(name)
+	if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
 		return nil
-	})
-	return sum, err
+	}
+	if err != nil {
+		return err
+	}
+	defer one.Close()
+	info, err := one.Lstat()
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return s.directory(one)
+	case info.Mode().IsRegular():
+		s.sum += info.Size()
+	}
+	return nil
 }

@@ -1,12 +1,15 @@
 package weigh
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"tare/container"
+	"tare/kernel/file"
 	"tare/platform"
 	"tare/study/kit"
 	"tare/workload"
@@ -40,6 +43,7 @@ func TestMountsOfACopy(t *testing.T) {
 		{of: mount("bind", "/dev/null", "/null", false), note: "not copied: /null is neither a directory nor a file"},
 		{of: mount("tmpfs", "", "/scratch", false), note: "/scratch is an empty directory instead of a tmpfs"},
 		{of: mount("bind", filepath.Join(dir, "gone"), "/gone", true), refused: "web cannot be copied: mount /gone: " + filepath.Join(dir, "gone") + " is gone"},
+		{of: mount("bind", dir, "/swapped", true), refused: "web cannot be copied: mount /swapped: " + dir + " is not what the container has there any more: start the container again"},
 		{of: mount("volume", "", "/far", false), refused: "web cannot be copied: mount /far: volume vol lies in no directory of this host"},
 		{of: mount("bind", filepath.Dir(large), "/big", false),
 			refused: "web cannot be copied: mount /big: its files and those of earlier mounts take more than 1GiB, which tare does not copy"},
@@ -47,7 +51,8 @@ func TestMountsOfACopy(t *testing.T) {
 		var made Copy
 		var program workload.Program
 		var source workload.Source
-		err := made.mounts("web", []platform.OriginalMount{c.of}, &program, &source)
+		has := func(target string, _ fs.FileInfo) bool { return target != "/swapped" }
+		err := made.mounts("web", has, []platform.OriginalMount{c.of}, &program, &source)
 		if c.refused != "" {
 			if err == nil || err.Error() != c.refused {
 				t.Errorf("%s: %v, want %q", c.of.Target, err, c.refused)
@@ -62,6 +67,49 @@ func TestMountsOfACopy(t *testing.T) {
 			strings.Join(program.Data, " ") != c.data || string(made.Base.Storage) != c.storage || (source.Given != nil) != (c.data != "") {
 			t.Errorf("%s: %v, %q, %+v, %+v", c.of.Target, err, made.Notes, program, made.Base)
 		}
+	}
+}
+
+// A container decides how many files it has, and where its links lead.
+func TestSizeOfAVolume(t *testing.T) {
+	dir := t.TempDir()
+	err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.WriteFile(filepath.Join(dir, "a/b/file"), []byte("1234"), 0o600),
+		os.WriteFile(filepath.Join(dir, "a/file"), []byte("12"), 0o600), os.Symlink("/usr", filepath.Join(dir, "link")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := sizeOf(dir, 100); sum != 6 || err != nil {
+		t.Errorf("%d bytes, %v: want 6", sum, err)
+	}
+	if sum, err := sizeOf(dir, 3); sum < 4 || err != nil {
+		t.Errorf("%d bytes, %v: want more than 3", sum, err)
+	}
+	top, err := file.Pin(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	for entries, want := range map[int]bool{4: false, 5: true} { // a, a/b, a/b/file, a/file, link
+		s := sizing{most: 100, entries: entries}
+		if err := s.directory(top); (err == nil) != want {
+			t.Errorf("of %d entries: %v", entries, err)
+		}
+	}
+}
+
+// What lies at a mount's source now may be another thing than what the container was given.
+func TestMountsAreTheContainers(t *testing.T) {
+	mounted, other := t.TempDir(), t.TempDir()
+	was, err := os.Stat(mounted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := container.Container{PID: os.Getpid()}
+	if !isMounted(c, mounted, was) {
+		t.Errorf("%s is not there", mounted)
+	}
+	if isMounted(c, other, was) || isMounted(c, filepath.Join(other, "none"), was) {
+		t.Errorf("%s is at %s", mounted, other)
 	}
 }
 
