@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tare/kernel/file"
 )
 
 // The format, as docs/gpu-trace.md has it.
@@ -537,7 +539,13 @@ func nest(calls []Call) {
 
 // ReadFile is [Read] of a file.
 func ReadFile(path string) (*Trace, error) {
-	f, err := os.Open(path)
+	// Programs in containers write in its directory: neither a link nor a pipe there is opened.
+	pinned, err := file.PinEntry(filepath.Dir(path), filepath.Base(path))
+	if err != nil {
+		return nil, err
+	}
+	defer pinned.Close()
+	f, err := pinned.Open()
 	if err != nil {
 		return nil, err
 	}

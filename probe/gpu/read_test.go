@@ -3,13 +3,16 @@ package gpu_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	kernelfile "tare/kernel/file"
 	"tare/probe/gpu"
 )
 
@@ -296,4 +299,18 @@ func FuzzRead(f *testing.F) {
 		}
 		_ = s.KernelTime()
 	})
+}
+
+// Programs in containers write in the directory of traces: what they put in the place of one is not opened.
+func TestNoLinksAndNoPipesAreRead(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link := filepath.Join(dir, "pipe"+gpu.Suffix), filepath.Join(dir, "link"+gpu.Suffix)
+	if err := errors.Join(exec.Command("mkfifo", pipe).Run(), os.Symlink("/proc/self/exe", link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, link} {
+		if _, err := gpu.ReadFile(path); !errors.Is(err, kernelfile.ErrNotRegular) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 }

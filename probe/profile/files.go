@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/kernel/file"
 	"tare/kernel/mount"
 	"tare/kernel/procfs"
 	"tare/probe"
@@ -24,10 +25,14 @@ type files struct {
 	elsewhere map[string][]string
 	byBuildID map[string]*symbol.File // nil where it cannot be found
 	byPath    map[located]*symbol.File
-	opened    map[string]*symbol.File // by the path it was opened at
-	missing   map[string]bool         // base names of files that were not found, but other programs'
-	runtimes  map[string]string       // by build id the paths of copied; nil until asked for
+	opened    map[candidate]*symbol.File
+	missing   map[string]bool   // base names of files that were not found, but other programs'
+	runtimes  map[string]string // by build id the paths of copied; nil until asked for
 }
+
+// candidate is where a file may be: seen from a root, which a container may have filled, or, without one, as
+// programs of this host's PATH are found.
+type candidate struct{ root, file string }
 
 // located is a path, of a container's file systems or the host's.
 type located struct {
@@ -38,7 +43,7 @@ type located struct {
 func newFiles(roots []string) *files {
 	return &files{
 		roots: roots, elsewhere: map[string][]string{}, byBuildID: map[string]*symbol.File{},
-		byPath: map[located]*symbol.File{}, opened: map[string]*symbol.File{}, missing: map[string]bool{},
+		byPath: map[located]*symbol.File{}, opened: map[candidate]*symbol.File{}, missing: map[string]bool{},
 	}
 }
 
@@ -165,15 +170,15 @@ func once[K comparable](f *files, known map[K]*symbol.File, k K, p *probe.Proces
 // the file; then what a container has is looked for in images first, where the
 // host has a file of the same name.
 func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
-	roots := append([]string{procfs.Host.Process(p.PID).Path("root"), ""}, f.roots...)
+	roots := append([]string{procfs.Host.Process(p.PID).Path("root"), "/"}, f.roots...)
 	if p.Contained {
-		roots = append(append(roots[:1:1], f.roots...), "")
+		roots = append(append(roots[:1:1], f.roots...), "/")
 	}
 	roots = slices.DeleteFunc(roots, func(root string) bool { return isServed(p.PID, root, m.file) })
-	var places []string
+	var places []candidate
 	add := func(file string) {
 		for _, root := range roots {
-			places = append(places, root+file)
+			places = append(places, candidate{root, file})
 		}
 	}
 	switch {
@@ -186,27 +191,31 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 		// runc names the copy "runc_cloned".
 		name, _, _ := strings.Cut(base(m.file), "_")
 		if found, err := exec.LookPath(name); err == nil && slices.Contains(copied, name) {
-			places = append(places, found)
+			places = append(places, candidate{"", found})
 		}
 	}
-	if origin := f.origin(m.buildID); origin != "" {
-		places = append(places, origin)
+	switch origin := f.origin(m.buildID); {
+	case origin == "":
+	case slices.Contains(f.elsewhere[m.buildID], origin):
+		places = append(places, candidate{"/", origin})
+	default:
+		places = append(places, candidate{"", origin})
 	}
 	for _, file := range f.elsewhere[m.buildID] {
 		add(file)
 	}
-	for _, place := range places {
-		file, ok := f.opened[place]
+	for _, at := range places {
+		symbols, ok := f.opened[at]
 		if !ok {
-			file = open(place)
-			f.opened[place] = file
+			symbols = open(at)
+			f.opened[at] = symbols
 		}
-		if file == nil {
+		if symbols == nil {
 			continue
 		}
-		if m.buildID != "" && symbol.Key(file.BuildID) == m.buildID ||
-			m.buildID == "" && file.Maps(m.offset, m.end-m.start) {
-			return file
+		if m.buildID != "" && symbol.Key(symbols.BuildID) == m.buildID ||
+			m.buildID == "" && symbols.Maps(m.offset, m.end-m.start) {
+			return symbols
 		}
 	}
 	return nil
@@ -215,7 +224,7 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 // isServed reports whether a file lies below a mount whose server might never answer: one of the process
 // in the process' root, or of ours in ours. Of more mounts than are read one might be such.
 func isServed(pid int, root, file string) bool {
-	if root == "" {
+	if root == "/" {
 		pid = os.Getpid()
 	}
 	mounts, err := procfs.Host.Process(pid).Mounts()
@@ -224,16 +233,30 @@ func isServed(pid int, root, file string) bool {
 	})
 }
 
-// open reads a file's functions; nil where it cannot be read. Devices and pipes
-// are not opened, which might never end.
-func open(place string) *symbol.File {
-	info, err := os.Stat(place)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
+// open reads a file's functions; nil where it cannot be read. Devices and pipes are not opened, which might never
+// end. In a root the kernel's own path has no links: one that somebody has put there since might lead to a file
+// system that never answers.
+func open(at candidate) *symbol.File {
+	if at.root == "" {
+		symbols, err := symbol.Open(at.file)
+		if err != nil {
+			return nil
+		}
+		return symbols
 	}
-	file, err := symbol.Open(place)
+	pinned, err := file.PinEntry(at.root, at.file)
 	if err != nil {
 		return nil
 	}
-	return file
+	defer pinned.Close()
+	opened, err := pinned.Open()
+	if err != nil {
+		return nil
+	}
+	defer opened.Close()
+	symbols, err := symbol.Of(opened)
+	if err != nil {
+		return nil
+	}
+	return symbols
 }

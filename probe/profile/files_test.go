@@ -38,11 +38,33 @@ func elfs(t *testing.T) (one, other, id string) {
 	if len(libraries) == 0 {
 		t.Skip("needs a libc at /lib/*/libc.so.6, for a second ELF file")
 	}
-	buildID, err := symbol.OpenBuildID(libraries[0])
-	if err != nil || len(buildID) == 0 {
-		t.Skipf("%s has no build id (%v)", libraries[0], err)
+	library, err := filepath.EvalSymlinks(libraries[0]) // as the kernel reports it
+	if err != nil {
+		t.Fatal(err)
 	}
-	return one, libraries[0], key(buildID)
+	buildID, err := symbol.OpenBuildID(library)
+	if err != nil || len(buildID) == 0 {
+		t.Skipf("%s has no build id (%v)", library, err)
+	}
+	return one, library, key(buildID)
+}
+
+// A container may lay a link where a file was that it maps: it leads neither to the host's files nor to a file system
+// that never answers.
+func TestLinksInContainersAreNotFollowed(t *testing.T) {
+	_, library, id := elfs(t)
+	for laid, target := range map[string]string{"lib.so": library, "lib": filepath.Dir(library)} {
+		image := t.TempDir()
+		if err := os.Symlink(target, filepath.Join(image, laid)); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []string{"/lib.so", "/lib/" + filepath.Base(library)} {
+			f := newFiles([]string{image})
+			if at != library && f.find(&probe.Process{PID: -1, Contained: true}, &mapping{file: at, buildID: id}) != nil {
+				t.Errorf("the link %s was followed to find %s", laid, at)
+			}
+		}
+	}
 }
 
 func TestFilesAreFoundByBuildID(t *testing.T) {
