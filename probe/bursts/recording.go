@@ -82,6 +82,10 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 		}
 		r.names = append(r.names, t.Name)
 	}
+	processes, err := bpf.Identify(followed)
+	if err != nil {
+		return nil, err
+	}
 	hasState, err := needs.SwitchHasState(kernel)
 	if err != nil {
 		return nil, err
@@ -163,6 +167,9 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 	}()
 	if r.links, err = needs.Attach(r.collection, programs); err != nil {
 		return nil, err
+	}
+	if err := bpf.ForgetEnded(r.collection.Maps[objectMapFollowed], processes); err != nil {
+		return nil, errors.Join(err, r.links.Close())
 	}
 	if o.Hertz > 0 {
 		if err := r.sample(o.Hertz); err != nil {

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"syscall"
 	"time"
 
@@ -114,16 +115,20 @@ func (c *Counter) Close() { c.collection.Close() }
 // Seen is what each target did in all windows.
 func (c *Counter) Seen() []Seen { return c.seen }
 
-// Watch opens a window for a time, or until ctx ends. The processes of each target are given.
-func (c *Counter) Watch(ctx context.Context, processes [][]int, d time.Duration) (err error) {
-	if err := c.follow(processes); err != nil {
+// Watch opens a window for a time, or until ctx ends. list gives the processes of each target. It is called twice:
+// the id of one that ended after the first time, before its end was noticed here, may be another's.
+func (c *Counter) Watch(ctx context.Context, list func() [][]int, d time.Duration) (err error) {
+	if err := c.follow(list()); err != nil {
 		return err
 	}
-	links, err := needs.Attach(c.collection, []string{objectProgOnEnter})
+	links, err := needs.Attach(c.collection, []string{objectProgOnEnter, objectProgOnExit})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, links.Close()) }()
+	if err := c.keep(list()); err != nil {
+		return err
+	}
 	counting := c.collection.Variables[objectVarCounting]
 	began := clock.Monotonic()
 	if err := counting.Set(true); err != nil {
@@ -141,20 +146,31 @@ func (c *Counter) Watch(ctx context.Context, processes [][]int, d time.Duration)
 	return c.read(clock.Monotonic() - began)
 }
 
-// follow has the processes of the targets counted, and clears what the window before left.
-func (c *Counter) follow(processes [][]int) error {
+// keep has no process counted but these.
+func (c *Counter) keep(processes [][]int) error {
 	followed := c.collection.Maps[objectMapFollowed]
 	var pid int32
 	var target uint32
 	var gone []int32
 	for all := followed.Iterate(); all.Next(&pid, &target); {
-		gone = append(gone, pid)
+		if int(target) >= len(processes) || !slices.Contains(processes[target], int(pid)) {
+			gone = append(gone, pid)
+		}
 	}
 	for _, pid := range gone {
-		if err := followed.Delete(pid); err != nil {
+		if err := followed.Delete(pid); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // it ends meanwhile
 			return fmt.Errorf("forget process %d: %w", pid, err)
 		}
 	}
+	return nil
+}
+
+// follow has the processes of the targets counted, and clears what the window before left.
+func (c *Counter) follow(processes [][]int) error {
+	if err := c.keep(nil); err != nil {
+		return err
+	}
+	followed := c.collection.Maps[objectMapFollowed]
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return err

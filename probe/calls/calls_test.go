@@ -1,8 +1,10 @@
 package calls
 
 import (
+	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -24,6 +26,60 @@ func TestLayoutsAgree(t *testing.T) {
 		if got := spec.Maps[name].ValueSize; uintptr(got) != size {
 			t.Errorf("%s has %d bytes in the program and %d here", name, got, size)
 		}
+	}
+}
+
+// Whoever has the id of a process that ended, before a window or in it, is not taken for that.
+func TestUsedAgainIDs(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("loading BPF programs requires root")
+	}
+	counter, err := Open(1)
+	var missing *probe.Missing
+	if errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counter.Close()
+	lists := 0
+	first := func() [][]int { // this process has the id of one that was there the first time
+		if lists++; lists == 1 {
+			return [][]int{{os.Getpid()}}
+		}
+		return [][]int{nil}
+	}
+	if err := counter.Watch(t.Context(), first, 20*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if seen := counter.Seen()[0]; seen.Calls > 0 {
+		t.Errorf("%d calls of a process that is not the target's any more", seen.Calls)
+	}
+	sleep := exec.Command("sleep", "1000")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer sleep.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	lists = 0
+	err = counter.Watch(ctx, func() [][]int {
+		if lists++; lists == 2 { // its end is seen from here on
+			go func() {
+				_ = sleep.Process.Kill()
+				_, _ = sleep.Process.Wait()
+				cancel()
+			}()
+		}
+		return [][]int{{sleep.Process.Pid}}
+	}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int32
+	var target uint32
+	for all := counter.collection.Maps[objectMapFollowed].Iterate(); all.Next(&pid, &target); {
+		t.Errorf("process %d, which ended in the window, is followed", pid)
 	}
 }
 
@@ -63,7 +119,8 @@ func TestWindows(t *testing.T) {
 	}()
 	before := opened.Load()
 	for range 2 {
-		if err := counter.Watch(t.Context(), [][]int{{1 << 22}, {os.Getpid()}}, 50*time.Millisecond); err != nil {
+		processes := func() [][]int { return [][]int{{1 << 22}, {os.Getpid()}} }
+		if err := counter.Watch(t.Context(), processes, 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	objectMapFollowed = "followed"
 	objectMapNamesOf  = "names_of"
 	objectProgOnEnter = "on_enter"
+	objectProgOnExit  = "on_exit"
 	objectVarCounting = "counting"
 	objectVarDoes     = "does"
 	objectVarNames    = "names"
@@ -69,6 +70,7 @@ type objectSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type objectProgramSpecs struct {
 	OnEnter *ebpf.ProgramSpec `ebpf:"on_enter"`
+	OnExit  *ebpf.ProgramSpec `ebpf:"on_exit"`
 }
 
 // objectMapSpecs contains maps before they are loaded into the kernel.
@@ -138,11 +140,13 @@ type objectVariables struct {
 // It can be passed to loadObjectObjects or ebpf.CollectionSpec.LoadAndAssign.
 type objectPrograms struct {
 	OnEnter *ebpf.Program `ebpf:"on_enter"`
+	OnExit  *ebpf.Program `ebpf:"on_exit"`
 }
 
 func (p *objectPrograms) Close() error {
 	return _ObjectClose(
 		p.OnEnter,
+		p.OnExit,
 	)
 }
 

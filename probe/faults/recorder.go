@@ -174,7 +174,11 @@ func Start(targets []Target, o Options) (_ *Recorder, err error) {
 		return nil, fmt.Errorf("read the ring of events: %w", err)
 	}
 	r.from = clock.Monotonic()
-	if r.links, err = needs.Attach(r.collection, programs); err != nil {
+	r.links, err = needs.Attach(r.collection, programs)
+	if err == nil {
+		err = bpf.ForgetEnded(r.collection.Maps[objectMapFollowed], w.processes)
+	}
+	if err != nil {
 		r.events.Close()
 		return nil, err
 	}

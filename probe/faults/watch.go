@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"tare/kernel/process"
 	"tare/probe/bpf"
 )
 
@@ -14,6 +15,7 @@ type watch struct {
 	hierarchies *bpf.Hierarchies
 	roots       map[bpf.Group]int32
 	followed    map[uint32]int32
+	processes   []process.Identity // of followed
 	below       bpf.Group
 	hasBelow    bool
 }
@@ -43,10 +45,10 @@ func (w *watch) locate(targets []Target, below string) error {
 			w.roots[d] = int32(i)
 		}
 	}
-	if below == "" {
-		return nil
-	}
 	var err error
+	if w.processes, err = bpf.Identify(w.followed); err != nil || below == "" {
+		return err
+	}
 	w.below, err = w.hierarchies.Locate(below)
 	w.hasBelow = true
 	return err

@@ -281,20 +281,24 @@ func (k *kernelWatch) wait(ctx context.Context, d time.Duration) bool {
 		if !kit.Wait(ctx, max(0, time.Until(next))) {
 			return false
 		}
-		var processes [][]int
-		for _, s := range k.subjects {
-			pids, err := s.facts.Container.Processes()
-			if err != nil {
-				pids = nil // it is ending: the next reading of its counters says so
-			}
-			processes = append(processes, pids)
-		}
-		if err := k.counter.Watch(ctx, processes, window); err != nil {
+		if err := k.counter.Watch(ctx, k.processes, window); err != nil {
 			k.notes.Add("system calls are not counted to the end: %v", err)
 			break
 		}
 	}
 	return kit.Wait(ctx, max(0, time.Until(ends)))
+}
+
+// processes are those of each container.
+func (k *kernelWatch) processes() (all [][]int) {
+	for _, s := range k.subjects {
+		pids, err := s.facts.Container.Processes()
+		if err != nil {
+			pids = nil // it is ending: the next reading of its counters says so
+		}
+		all = append(all, pids)
+	}
+	return all
 }
 
 // finish gives each container what was seen of it.
@@ -359,6 +363,10 @@ func follow(c container.Container, l overlay.Layers, names []calls.Name) (n Name
 	if err != nil {
 		return n
 	}
+	its, err := c.Processes()
+	if err != nil {
+		return n
+	}
 	depths, within := map[string]int{}, map[string]int{}
 	depth := func(dir string) (int, bool) {
 		d, ok := depths[dir]
@@ -371,7 +379,7 @@ func follow(c container.Container, l overlay.Layers, names []calls.Name) (n Name
 	var sum, listed float64
 	for _, name := range names {
 		at, ok := absolute(name)
-		if !ok {
+		if !ok || !slices.Contains(its, name.PID) { // whose id may be another's by now
 			continue
 		}
 		n.Count++

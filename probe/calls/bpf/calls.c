@@ -1,4 +1,4 @@
-// The program on the entry of system calls, for probe/calls.
+// The programs on the entry of system calls and on the end of processes, for probe/calls.
 
 #include "../../../kernel/bpf/kernel.h"
 
@@ -11,6 +11,19 @@ struct pt_regs___amd64 {
 
 struct pt_regs___arm64 {
 	unsigned long long regs[2];
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; // threads
+};
+
+struct task_struct {
+	int tgid;
+	struct signal_struct *signal;
 };
 
 #pragma clang attribute pop
@@ -103,6 +116,16 @@ int BPF_PROG(on_enter, void *registers, long number)
 	l->directory = second ? (__s32)argument(registers, false) : -100; // AT_FDCWD
 	if (bpf_probe_read_user_str(l->name, sizeof(l->name), (void *)argument(registers, second)) > 0)
 		l->pid = pid;
+	return 0;
+}
+
+// Another's process may have its id later.
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	__s32 tgid = task->tgid;
+	if (!task->signal->live.counter)
+		bpf_map_delete_elem(&followed, &tgid);
 	return 0;
 }
 
