@@ -386,6 +386,36 @@ func TestKillReachesEveryDescendant(t *testing.T) {
 	}
 }
 
+// A process that has the id of one which ended after the group was listed is not killed in its place.
+func TestKillSparesOthers(t *testing.T) {
+	for _, way := range ways(t) {
+		group := own(t, way)
+		other, member, ended := exec.Command("sleep", "3600"), exec.Command("sleep", "3600"), exec.Command("true")
+		for _, cmd := range []*exec.Cmd{other, member, ended} {
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		}
+		if err := errors.Join(ended.Wait(), group.Add(member.Process.Pid)); err != nil {
+			t.Fatal(err)
+		}
+		listed := []int{other.Process.Pid, ended.Process.Pid, member.Process.Pid}
+		if err := group.killThose(listed); err != nil {
+			t.Fatal(err)
+		}
+		if err := group.Kill(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if stat, err := procfs.Host.Process(other.Process.Pid).Stat(); err != nil || stat.Zombie() {
+			t.Errorf("%s: a process outside of the group was killed: %v", way.Mode(), err)
+		}
+		if stat, err := procfs.Host.Process(member.Process.Pid).Stat(); err == nil && !stat.Zombie() {
+			t.Errorf("%s: a process of the group is alive", way.Mode())
+		}
+	}
+}
+
 func TestRemoveTwiceAndRoot(t *testing.T) {
 	layout, err := Host()
 	if err != nil {

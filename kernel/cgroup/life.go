@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -148,8 +149,45 @@ func (g Group) killOnce() error {
 	if err != nil {
 		return err
 	}
+	for some := range slices.Chunk(pids, mostHeld) {
+		if err := rest.killThose(some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostHeld is how many processes are held open at a time.
+const mostHeld = 256
+
+// killThose ends those of some processes that are in the group. Others may have the ids by now of those that ended
+// since they were listed: so each is held first, and then looked for in the group.
+func (g Group) killThose(pids []int) (err error) {
+	held := map[int]int{}
+	defer func() {
+		for _, fd := range held {
+			_ = unix.Close(fd) // nothing was written to it
+		}
+	}()
 	for _, pid := range pids {
-		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("opening process %d of cgroup %s: %w", pid, g, err)
+		}
+		held[pid] = fd
+	}
+	members, err := g.Processes()
+	if err != nil {
+		return err
+	}
+	for pid, fd := range held {
+		if !slices.Contains(members, pid) {
+			continue
+		}
+		if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("killing process %d of cgroup %s: %w", pid, g, err)
 		}
 	}
