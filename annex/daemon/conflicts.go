@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"tare/annex/bound"
 	"tare/annex/config"
 	"tare/container"
+	"tare/kernel/procfs"
 )
 
 // Lacking says what a host lacks for the extension to run there.
@@ -62,7 +65,7 @@ func Conflicts(
 		// A scheme may be of few pages or of another's memory: that is for the operator to say.
 		notes = append(notes, (&Conflict{"DAMON", "moves or sorts pages by " + dir, "where those are containers', write off to the state of that kdamond, or end what has set it up (damo stop)"}).Error())
 	}
-	if !runs(root, "systemd-oomd") || len(managed) == 0 {
+	if !runsOOMD(root) || len(managed) == 0 {
 		return all, notes
 	}
 	units := []string{rootSlice}
@@ -123,17 +126,32 @@ func (w *wary) Find(ctx context.Context) ([]container.Container, []string, error
 	return all, slices.Concat(notes, w.notes), nil
 }
 
-// runs tells whether a program runs, by its name.
-func runs(root, name string) bool {
-	files, err := filepath.Glob(filepath.Join(root, "proc/[0-9]*/comm"))
+// oomd is the name of the file of systemd-oomd, and oomdUser its user.
+const oomd, oomdUser = "systemd-oomd", "systemd-oom"
+
+// runsOOMD tells whether systemd-oomd runs. Any program may call itself so, and keep annexd from managing: its file,
+// its user and its process namespace decide.
+func runsOOMD(root string) bool {
+	uids := []int{0}
+	if u, err := user.Lookup(oomdUser); err == nil {
+		if uid, err := strconv.Atoi(u.Uid); err == nil {
+			uids = append(uids, uid)
+		}
+	}
+	proc := procfs.FS(filepath.Join(root, "proc"))
+	dirs, err := filepath.Glob(string(proc) + "/[0-9]*")
 	if err != nil {
 		return false
 	}
-	// The kernel keeps fifteen characters of it.
-	name = name[:min(len(name), 15)]
-	return slices.ContainsFunc(files, func(file string) bool {
-		b, err := os.ReadFile(file)
-		return err == nil && strings.TrimSpace(string(b)) == name
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			return false
+		}
+		p := proc.Process(pid)
+		stat, err := p.Stat()
+		return err == nil && stat.Comm == oomd && p.SharesPIDs() &&
+			slices.ContainsFunc(uids, func(uid int) bool { return p.Runs(uid, []string{oomd}) })
 	})
 }
 

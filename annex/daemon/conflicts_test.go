@@ -19,8 +19,26 @@ func put(t *testing.T, root, file, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if target, isLink := strings.CutPrefix(text, "->"); isLink {
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// processFiles are the files of a process in /proc.
+func processFiles(pid, command, program, uid, namespace string) map[string]string {
+	dir := "proc/" + pid
+	return map[string]string{
+		dir + "/stat":      pid + " (" + command + ") S 1" + strings.Repeat(" 0", 48) + "\n",
+		dir + "/status":    "Uid:\t0\t" + uid + "\t0\t0\nCpus_allowed_list:\t0\n",
+		dir + "/exe":       "->" + program,
+		dir + "/ns/pid":    "->" + namespace,
+		"proc/self/ns/pid": "->pid:[1]",
 	}
 }
 
@@ -37,6 +55,7 @@ func TestConflicts(t *testing.T) {
 	killsAnyone := func(context.Context, []string) (string, error) {
 		return "Id=-.slice\nManagedOOMSwap=kill\nManagedOOMMemoryPressure=auto\n\nId=batch.slice\nManagedOOMSwap=auto\n", nil
 	}
+	oomd := processFiles("7", "systemd-oomd", "/usr/lib/systemd/systemd-oomd", "0", "pid:[1]")
 	fails := func(context.Context, []string) (string, error) { return "", errors.New("no systemctl") }
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -51,12 +70,14 @@ func TestConflicts(t *testing.T) {
 		"damon's schemes":  {map[string]string{"sys/kernel/mm/damon/admin/kdamonds/0/state": "on\n", "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/1/action": "pageout\n"}, nothing, "", 1},
 		"damon off again":  {map[string]string{"sys/kernel/mm/damon/admin/kdamonds/0/state": "off\n", "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/1/action": "pageout\n"}, nothing, "", 0},
 		"damon that looks": {map[string]string{"sys/kernel/mm/damon/admin/kdamonds/0/state": "on\n", "sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/schemes/1/action": "stat\n"}, nothing, "", 0},
-		"oomd":             {map[string]string{"proc/7/comm": "systemd-oomd\n"}, kills, "set-property -- batch.slice", 0},
-		"oomd of all":      {map[string]string{"proc/7/comm": "systemd-oomd\n"}, killsAnyone, "set-property -- -.slice", 0},
-		"oomd of others":   {map[string]string{"proc/7/comm": "systemd-oomd\n"}, nothing, "", 0},
-		"oomd, not known":  {map[string]string{"proc/7/comm": "systemd-oomd\n"}, fails, "", 1},
-		"another program":  {map[string]string{"proc/7/comm": "oomd\n"}, kills, "", 0},
-		"no process at it": {map[string]string{"proc/self/comm": "systemd-oomd\n"}, kills, "", 0},
+		"oomd":             {oomd, kills, "set-property -- batch.slice", 0},
+		"oomd of all":      {oomd, killsAnyone, "set-property -- -.slice", 0},
+		"oomd of others":   {oomd, nothing, "", 0},
+		"oomd, not known":  {oomd, fails, "", 1},
+		"another program":  {processFiles("7", "oomd", "/usr/bin/oomd", "0", "pid:[1]"), kills, "", 0},
+		"its name alone":   {processFiles("7", "systemd-oomd", "/usr/bin/dash", "0", "pid:[1]"), kills, "", 0},
+		"a user's file":    {processFiles("7", "systemd-oomd", "/srv/systemd-oomd", "4711", "pid:[1]"), kills, "", 0},
+		"in a container":   {processFiles("7", "systemd-oomd", "/usr/lib/systemd/systemd-oomd", "0", "pid:[2]"), kills, "", 0},
 	} {
 		root := t.TempDir()
 		for file, text := range c.files {

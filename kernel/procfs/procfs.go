@@ -138,12 +138,8 @@ func (p Process) Runs(uid int, programs []string) bool {
 	if err != nil || status.UID != uid {
 		return false
 	}
-	if uid == 0 {
-		theirs, err := os.Readlink(p.Path("ns/pid"))
-		ours, failed := os.Readlink(filepath.Join(filepath.Dir(p.dir), "self/ns/pid"))
-		if err != nil || failed != nil || theirs != ours {
-			return false
-		}
+	if uid == 0 && !p.SharesPIDs() {
+		return false
 	}
 	name := ""
 	if exe, err := os.Readlink(p.Path("exe")); err == nil {
@@ -152,6 +148,14 @@ func (p Process) Runs(uid int, programs []string) bool {
 		name = stat.Comm
 	}
 	return slices.Contains(programs, name[:min(len(name), commandLength)])
+}
+
+// SharesPIDs reports whether the process is in the caller's process namespace. In a container of its own, a process
+// may have any user's id, and run files of any name.
+func (p Process) SharesPIDs() bool {
+	theirs, err := os.Readlink(p.Path("ns/pid"))
+	ours, failed := os.Readlink(filepath.Join(filepath.Dir(p.dir), "self/ns/pid"))
+	return err == nil && failed == nil && theirs == ours
 }
 
 // commandLength is the length of a command (comm) at most: TASK_COMM_LEN of the kernel, without the final NUL.
