@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -189,5 +190,24 @@ func TestLayTorch(t *testing.T) {
 	}
 	if _, err := layTorch(t.TempDir(), host, installed{Executable: "/usr/bin/python3", Paths: []string{"/"}}); err == nil {
 		t.Error("the host's root is shown as a whole")
+	}
+}
+
+// Root may look for PyTorch while it is in a directory in which another user has modules of the names that are asked for.
+func TestWorkingDirectoryHasNoModules(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	ran := filepath.Join(dir, "ran")
+	for _, module := range []string{"json.py", "torch.py"} {
+		if err := os.WriteFile(filepath.Join(dir, module), fmt.Appendf(nil, "open(%q, 'w')", ran), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	_, _ = lookTorch(t.Context(), t.TempDir()) // whether it is there is nothing to this test
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a module of the working directory was run")
 	}
 }

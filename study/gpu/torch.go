@@ -59,7 +59,9 @@ func lookTorch(ctx context.Context, dir string) (*Torch, string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, torchLimit)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, python, "-c", asking).Output()
+	cmd := exec.CommandContext(ctx, python, "-c", asking)
+	cmd.Dir = "/" // where Python looks for modules first: of the working directory's, another user could have made some
+	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Sprintf("%s, asked for PyTorch: %v", python, err)
 	}
