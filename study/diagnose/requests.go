@@ -41,6 +41,7 @@ type Requests struct {
 // format, at the beginning and at the end of a watch.
 type RequestCounter struct {
 	page, metric string
+	shown        string // the page, without a password
 	unit         time.Duration
 	first        latencies
 	at           time.Time
@@ -55,13 +56,13 @@ func CountRequests(ctx context.Context, address string) (*RequestCounter, error)
 	}
 	c := &RequestCounter{metric: u.Fragment}
 	u.Fragment = ""
-	c.page = u.String()
+	c.page, c.shown = u.String(), u.Redacted()
 	all, err := c.read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if c.metric, c.unit, err = chosen(all, c.metric); err != nil {
-		return nil, kit.Usagef("%s %v", c.page, err)
+		return nil, kit.Usagef("%s %v", c.shown, err)
 	}
 	c.first, c.at = latenciesOf(all[c.metric]), time.Now()
 	return c, nil
@@ -131,24 +132,24 @@ func (c *RequestCounter) read(ctx context.Context) (map[string]*dto.MetricFamily
 	answer, err := (&http.Client{Transport: transport, CheckRedirect: stay}).Do(request)
 	switch {
 	case ctx.Err() == context.DeadlineExceeded:
-		return nil, fmt.Errorf("%s has not answered for %v", c.page, metricsWithin)
+		return nil, fmt.Errorf("%s has not answered for %v", c.shown, metricsWithin)
 	case err != nil:
 		return nil, fmt.Errorf("ask for latencies: %w", err)
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers with HTTP status %s: want its page of metrics", c.page, answer.Status)
+		return nil, fmt.Errorf("%s answers with HTTP status %s: want its page of metrics", c.shown, answer.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, mostMetrics+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s did not answer to the end within %v: %w", c.page, metricsWithin, err)
+		return nil, fmt.Errorf("%s did not answer to the end within %v: %w", c.shown, metricsWithin, err)
 	case len(body) > mostMetrics:
-		return nil, fmt.Errorf("%s answers with more than %s", c.page, bytes(mostMetrics))
+		return nil, fmt.Errorf("%s answers with more than %s", c.shown, bytes(mostMetrics))
 	}
 	all, err := parseMetrics(body)
 	if err != nil {
-		return nil, fmt.Errorf("%s has no metrics in Prometheus' text format: %w", c.page, err)
+		return nil, fmt.Errorf("%s has no metrics in Prometheus' text format: %w", c.shown, err)
 	}
 	return all, nil
 }

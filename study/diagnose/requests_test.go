@@ -160,3 +160,29 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// Messages go to logs, which more people read than may know the service's password.
+func TestPasswordsAreNotShown(t *testing.T) {
+	page, status := "none", http.StatusOK
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != "secret" {
+			t.Errorf("the service was sent the password %q", password)
+		}
+		w.WriteHeader(status)
+		fmt.Fprintln(w, page)
+	}))
+	address := strings.Replace(service.URL, "//", "//user:secret@", 1)
+	check := func() {
+		t.Helper()
+		if _, err := CountRequests(t.Context(), address); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v", err)
+		}
+	}
+	check()
+	page = "up 1"
+	check()
+	status = http.StatusTeapot
+	check()
+	service.Close()
+	check()
+}
