@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 	"golang.org/x/text/width"
@@ -192,11 +193,15 @@ func CutMiddle(s string, width int) string {
 		return s
 	}
 	head := (width - 1) / 3
-	tail := []rune(s)
-	for Columns(string(tail)) > width-1-head {
-		tail = tail[1:]
+	tail, used := len(s), 0
+	for tail > 0 { // from the end, since a name may be long
+		r, size := utf8.DecodeLastRuneInString(s[:tail])
+		if used += RuneColumns(r); used > width-1-head {
+			break
+		}
+		tail -= size
 	}
-	return begin(s, head) + "~" + string(tail)
+	return begin(s, head) + "~" + s[tail:]
 }
 
 // begin is as much of a text as so many columns hold.

@@ -29,6 +29,14 @@ func TestWidths(t *testing.T) {
 	}
 }
 
+// A name that another chose may be of any length: what it takes grows with that, and not with its square.
+func TestLongNamesAreCut(t *testing.T) {
+	long := strings.Repeat("日", 1<<20)
+	if got := CutMiddle(long+"end", 8); got != "日~日end" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestFrameCutsAndEscapes(t *testing.T) {
 	rows := []Row{{{Bold, "日本"}, {Plain, "a\x1b[2Jb"}}, {{Red, "hidden"}}}
 	if got, want := Frame(rows, 8, 1).String(), "\x1b[H\x1b[1m日本\x1b[0ma\\u~"; got != want {
