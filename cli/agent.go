@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/cli/command"
+	"tare/kernel/file"
 	"tare/kernel/process"
 	"tare/lab"
 	"tare/platform"
@@ -325,8 +326,12 @@ func (o agentOptions) listener(ctx context.Context) (net.Listener, error) {
 }
 
 // listenUnix makes a socket that only its owner may open. A socket that nobody serves
-// any more is replaced.
+// any more is replaced. A directory in which another user could put a socket in its place is refused: that one would
+// be sent the images and the programs of who calls.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	if err := file.Guarded(filepath.Dir(path)); err != nil {
+		return nil, usageError("--unix %s: %v", path, err)
+	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
 		if conn, err := net.Dial("unix", path); err == nil {
 			_ = conn.Close()

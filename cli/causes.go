@@ -16,7 +16,6 @@ import (
 	"tare/kernel/host"
 	"tare/probe/causes"
 	"tare/study/offcpu"
-	"tare/terminal"
 )
 
 // causesFlags are what the user asked for.
@@ -152,6 +151,5 @@ func (f *causesFlags) watch(ctx context.Context, name string) (*offcpu.Watched, 
 func (a *app) showCauses(f *causesFlags, watched *offcpu.Watched) error {
 	here := hostRecord(host.Read("/"))
 	sheet := watched.Sheet(here)
-	sheet.Command = terminal.Shell(a.args...)
 	return a.presentLive("causes", sheet, watched.Document(here), f.out, f.json)
 }

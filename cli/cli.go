@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -186,8 +187,20 @@ side, and gives each change with an interval and a verdict.`,
 	return root
 }
 
-// stateDir is where runs, images and ledgers lie.
+// stateDir is where runs, images and ledgers lie. Root takes none in which another user could write or replace what
+// lies there: what a store, a ledger or a journal there says, root carries out.
 func (a *app) stateDir() (string, error) {
+	dir, err := a.namedStateDir()
+	if err != nil || !command.IsHostsRoot() {
+		return dir, err
+	}
+	if err := guarded(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return dir, nil
+}
+
+func (a *app) namedStateDir() (string, error) {
 	if a.home != "" {
 		return filepath.Abs(a.home)
 	}

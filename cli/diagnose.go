@@ -16,7 +16,6 @@ import (
 	"tare/kernel/file"
 	"tare/kernel/host"
 	"tare/study/diagnose"
-	"tare/terminal"
 )
 
 // diagnoseFlags are what the user asked for.
@@ -142,7 +141,6 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 	if f.one != "" {
 		sheet = result.Explain(f.one, sheet)
 	}
-	sheet.Command = terminal.Shell(a.args...)
 	if err := a.presentLive("diagnose", sheet, result.Document(here), f.out, f.json); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/claim"
+	"tare/cli/command"
 	"tare/kernel/file"
 	"tare/record"
 	"tare/record/foreign"
@@ -133,6 +134,11 @@ func (a *app) runImport(ctx context.Context, f *importFlags, names []string) err
 	if err != nil {
 		return err
 	}
+	if command.IsHostsRoot() {
+		if err := trustworthy(dir); err != nil {
+			return err
+		}
+	}
 	out := f.out
 	if out == "" {
 		out = filepath.Join(dir, "reports")
@@ -203,7 +209,7 @@ func readFiles(ctx context.Context, names []string, opt foreign.Options) (record
 		if err := regular(name); err != nil {
 			return record.Run{}, err
 		}
-		files = append(files, foreign.File{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }})
+		files = append(files, foreign.File{Name: name, Open: func() (io.ReadCloser, error) { return file.Open(name) }})
 	}
 	run, err := foreign.Read(ctx, files, opt)
 	if err != nil && ctx.Err() != nil {

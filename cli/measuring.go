@@ -144,11 +144,10 @@ func needRootToLook() error {
 
 // trustworthy refuses a state directory in which others could write: what a
 // ledger there names, root removes.
-func trustworthy(dir string) error {
-	// It is looked at when it exists: else another user could make it meanwhile.
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
+func trustworthy(dir string) error { return file.MakeDirectory(dir, 0o755, guarded) }
+
+// guarded says which directory it is that others could write.
+func guarded(dir string) error {
 	err := file.Guarded(dir)
 	var exposed *file.Exposed
 	if errors.As(err, &exposed) {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"html"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +21,8 @@ import (
 	"tare/platform/agent"
 	"tare/platform/conformance"
 	"tare/record"
+	"tare/report"
+	"tare/terminal"
 )
 
 // Of all directories, locks and sockets that tare, its agent and annexd make, another user
@@ -133,5 +137,85 @@ func TestPruneOfAnothersStore(t *testing.T) {
 	}
 	if code, _, stderr := tare(t, home, "runs", "prune", "--keep", "1"); code != exitUsage || !strings.Contains(stderr, "belongs to user 65534") {
 		t.Errorf("%d %q", code, stderr)
+	}
+}
+
+// TestStateDirectoriesOfOthers: root neither believes nor writes what lies in another user's state directory, whatever
+// the command, and makes nothing behind another user's link.
+func TestStateDirectoriesOfOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("giving a directory away takes root")
+	}
+	dir := t.TempDir()
+	home, link := filepath.Join(dir, "home"), filepath.Join(dir, "link")
+	err := errors.Join(os.Mkdir(home, 0o755), os.Chown(home, 65534, 65534), os.Symlink("roots", link), os.Lchown(link, 65534, 65534))
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures := write(t, "figures.csv", "storage,copy\nbare,100\nbare,101\nbind,99\nbind,98\n")
+	for _, line := range []string{
+		"", "doctor --quick", "show", "runs", "export latest", "claims", "advise", "clean --dry-run", "place --undo",
+		"resume latest", "reproduce S5.1 --dry-run", "weigh redis --dry-run", "agent identity",
+		"import " + figures + " --format csv --value copy --unit MB/s --condition storage --baseline bare",
+	} {
+		for _, at := range []string{home, filepath.Join(link, "home")} {
+			code, _, stderr := tare(t, at, strings.Fields(line)...)
+			if code != exitUsage || !strings.Contains(stderr, "belongs to user 65534") {
+				t.Errorf("tare %s in %s: %d %q", line, at, code, stderr)
+			}
+		}
+	}
+	left, err := os.ReadDir(home)
+	if _, made := os.Lstat(filepath.Join(dir, "roots")); err != nil || len(left) > 0 || made == nil {
+		t.Errorf("made were %v and, behind the link, %t; %v", left, made == nil, err)
+	}
+}
+
+// TestReproducesPageIsTriedFirst: weeks of runs do not end with a page that cannot be written.
+func TestReproducesPageIsTriedFirst(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("measuring requires root")
+	}
+	t.Setenv("SUDO_UID", "")
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := errors.Join(os.Symlink("/", link), os.Lchown(link, 65534, 65534)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is to be measured
+	var out, errOut bytes.Buffer
+	code := run(ctx, []string{"tare", "--home", dir, "reproduce", "S5.1", "--yes", "--out", filepath.Join(link, "tmp")}, &out, &errOut)
+	if code != exitUsage || out.Len() > 0 || !strings.Contains(errOut.String(), "is a link of user 65534") {
+		t.Errorf("%d, %q, %q", code, &out, &errOut)
+	}
+}
+
+// TestSocketsOfAgentsAreGuarded: an impostor's socket would be sent images and programs.
+func TestSocketsOfAgentsAreGuarded(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := listenUnix(t.Context(), filepath.Join(dir, "agent.sock")); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "can be written by others") {
+		t.Errorf("%v, %v", l, err)
+	}
+}
+
+// TestLiveCommandsAreQuoted: a command is shown to be copied.
+func TestLiveCommandsAreQuoted(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{out: terminal.To(&out), err: terminal.To(&out), args: []string{"tare", "diagnose", "--verify", "web;reboot/throttled"}}
+	dir := t.TempDir()
+	if err := a.presentLive("verify", report.Sheet{Title: "x"}, nil, dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "*.html"))
+	if err != nil || len(pages) != 1 {
+		t.Fatal(pages, err)
+	}
+	page, err := os.ReadFile(pages[0])
+	if err != nil || !strings.Contains(html.UnescapeString(string(page)), "tare diagnose --verify 'web;reboot/throttled'") {
+		t.Errorf("the page shows no command that can be copied: %v", err)
 	}
 }

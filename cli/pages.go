@@ -247,7 +247,6 @@ func (a *app) runLive(cmd *cobra.Command, f *pagesFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	sheet.Command = terminal.Shell(a.args...)
 	return a.presentLive(cmd.Name(), sheet, document, f.out, f.json)
 }
 

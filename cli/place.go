@@ -243,7 +243,6 @@ func (f *placeFlags) options(journal *place.Journal, progress func(string)) plac
 func (a *app) showPlace(f *placeFlags, watched *place.Watched, proposal *place.Proposal, applied *place.Applied) error {
 	here := hostRecord(host.Read("/"))
 	sheet := place.Sheet(watched, proposal, applied, here)
-	sheet.Command = terminal.Shell(a.args...)
 	return a.presentLive("place", sheet, place.NewDocument(watched, proposal, applied, here), f.out, f.json)
 }
 

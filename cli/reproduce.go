@@ -107,6 +107,15 @@ func (a *app) runReproduce(cmd *cobra.Command, f *reproduceFlags, claims []claim
 		return err
 	}
 	r := a.reproducing(f, dir, extent, claims)
+	if !f.dryRun {
+		// A page that cannot be written is found out now, not after all runs.
+		if err := trustworthy(dir); err != nil {
+			return err
+		}
+		if err := file.OutputDirectory(r.pages()); err != nil {
+			return usageError("--out: %v", err)
+		}
+	}
 	on, err := planningHost(cmd.Context(), dir)
 	if err != nil {
 		return err
@@ -387,8 +396,8 @@ func (r *reproducing) present(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	page := filepath.Join(cmp.Or(r.flags.out, filepath.Join(r.dir, "reports")), "reproduce.html")
-	if err := file.OutputDirectory(filepath.Dir(page)); err != nil {
+	page := filepath.Join(r.pages(), "reproduce.html")
+	if err := file.OutputDirectory(r.pages()); err != nil {
 		return err
 	}
 	if err := file.Replace(page, func(w io.Writer) error { return report.SheetHTML(w, sheet) }); err != nil {
@@ -399,6 +408,9 @@ func (r *reproducing) present(cmd *cobra.Command) error {
 		Width: terminalWidth(out), Color: isTerminal(out), Report: page, Next: r.app.again("tare claims " + r.claims[0].ID),
 	})
 }
+
+// pages is the directory of the HTML pages.
+func (r *reproducing) pages() string { return cmp.Or(r.flags.out, filepath.Join(r.dir, "reports")) }
 
 // pagesOf are the pages of the runs that verdicts rest on.
 func (a *app) pagesOf(rows []claim.Row) (map[string]report.Sheet, error) {

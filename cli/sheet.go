@@ -123,6 +123,7 @@ func (a *app) showSheet(run record.Run, html string, all bool) error {
 // into a directory where one was named.
 func (a *app) presentLive(name string, sheet report.Sheet, document any, dir, jsonPath string) error {
 	sheet.Next = a.again(sheet.Next...)
+	sheet.Command = terminal.Shell(a.args...) // to be copied
 	if jsonPath != "" {
 		if err := a.emitJSON(jsonPath, document); err != nil {
 			return err

@@ -66,6 +66,13 @@ func (a *app) verify(cmd *cobra.Command, f *diagnoseFlags, args []string) error 
 	if err := needRoot(); err != nil {
 		return err
 	}
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	if err := writable(f.json); err != nil {
+		return err
+	}
 	load, notes, err := v.copy.load(client)
 	if err != nil {
 		return err
@@ -83,10 +90,6 @@ func (a *app) verify(cmd *cobra.Command, f *diagnoseFlags, args []string) error 
 		return err
 	}
 	promise, err := result.PromiseOf(found[0].Name + strings.TrimPrefix(v.id, name))
-	if err != nil {
-		return err
-	}
-	dir, err := a.stateDir()
 	if err != nil {
 		return err
 	}
@@ -124,7 +127,6 @@ func (a *app) verify(cmd *cobra.Command, f *diagnoseFlags, args []string) error 
 	verified := promise.Verified(run)
 	here := hostRecord(host.Read("/"))
 	sheet := verified.Sheet(here)
-	sheet.Command = strings.Join(a.args, " ")
 	if err := a.presentLive("verify", sheet, verified.Document(here), f.out, f.json); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,15 +60,14 @@ func guarded(c config.Config) error {
 	for key, dir := range map[string]string{
 		"state.directory": c.State.Directory, "state.journal": filepath.Dir(c.State.Journal), "control.socket": filepath.Dir(c.Control.Socket),
 	} {
-		if err := cmp.Or(os.MkdirAll(dir, 0o700), file.Guarded(dir)); err != nil {
+		if err := file.MakeDirectory(dir, 0o700, file.Guarded); err != nil {
 			return &Unusable{key, err}
 		}
 	}
 	if c.Log.File == "" {
 		return nil
 	}
-	dir := filepath.Dir(c.Log.File)
-	if err := cmp.Or(os.MkdirAll(dir, 0o750), file.Administered(dir)); err != nil {
+	if err := file.MakeDirectory(filepath.Dir(c.Log.File), 0o750, file.Administered); err != nil {
 		return &Unusable{"log.file", err}
 	}
 	return nil

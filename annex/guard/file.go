@@ -58,10 +58,7 @@ func lockJournal(path string) (*os.File, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("the journal %s: want an absolute path", path)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	if err := file.Guarded(filepath.Dir(path)); err != nil {
+	if err := file.MakeDirectory(filepath.Dir(path), 0o700, file.Guarded); err != nil {
 		return nil, err
 	}
 	return file.Lock(path + lockSuffix)

@@ -17,8 +17,7 @@ import (
 // ownPath leaves out of PATH what another user could put a program into: root starts programs by their names
 // (runc, ip, tar). A directory that does not exist is left out in silence, each other one with a warning.
 func ownPath(ctx context.Context, warnings io.Writer) {
-	// In a user namespace the host's files belong to nobody, and root there is not the host's.
-	if os.Geteuid() != 0 || file.Administered("/") != nil {
+	if !IsHostsRoot() {
 		return
 	}
 	var kept []string
@@ -34,6 +33,10 @@ func ownPath(ctx context.Context, warnings io.Writer) {
 	}
 	os.Setenv("PATH", strings.Join(kept, string(filepath.ListSeparator)))
 }
+
+// IsHostsRoot reports whether this user is root on the host. In a user namespace the host's files belong to nobody,
+// and root there is not the host's.
+func IsHostsRoot() bool { return os.Geteuid() == 0 && file.Administered("/") == nil }
 
 // unfit says why root does not look for programs in a directory.
 func unfit(ctx context.Context, dir string) error {
