@@ -54,6 +54,25 @@ func (l Link) Delete() error {
 	return nil
 }
 
+// SetUp brings the device up, or down.
+func (l Link) SetUp(isUp bool) error {
+	link, err := l.find()
+	if err != nil {
+		return err
+	}
+	if link == nil {
+		return fmt.Errorf("network device %s is gone", l.Name)
+	}
+	set := netlink.LinkSetUp
+	if !isUp {
+		set = netlink.LinkSetDown
+	}
+	if err := set(link); err != nil {
+		return fmt.Errorf("setting network device %s up or down: %w", l.Name, err)
+	}
+	return nil
+}
+
 // DeleteIfUnused removes a bridge to which no device is joined any more.
 func (l Link) DeleteIfUnused() error {
 	bridge, err := l.find()
@@ -203,6 +222,15 @@ func Plug(l Link, bridge string, file string, subnet netip.Prefix, address netip
 	gateway := Gateway(subnet)
 	if err := handle.RouteAdd(&netlink.Route{LinkIndex: eth0.Attrs().Index, Gw: gateway.AsSlice()}); err != nil {
 		return fmt.Errorf("route through %s: %w", gateway, err)
+	}
+	return nil
+}
+
+// AddRoute has the calling thread's namespace reach a subnet through a neighbour.
+func AddRoute(to netip.Prefix, neighbour netip.Addr) error {
+	route := netlink.Route{Dst: ipNet(to.Addr(), to.Bits()), Gw: neighbour.AsSlice()}
+	if err := netlink.RouteAdd(&route); err != nil {
+		return fmt.Errorf("route to %s through %s: %w", to, neighbour, err)
 	}
 	return nil
 }

@@ -171,3 +171,33 @@ func TestAddresses(t *testing.T) {
 		t.Errorf("addresses %v (%v), want %v", all, err, want)
 	}
 }
+
+// A subnet behind a neighbour is used by the namespace, and so no longer free.
+func TestAddRoute(t *testing.T) {
+	file, _ := namespace(t, "x")
+	behind := netip.MustParsePrefix("10.214.1.0/24")
+	err := process.OnFreshThread(func() error {
+		if err := netns.Enter(file); err != nil {
+			return err
+		}
+		subnet := netip.MustParsePrefix("10.213.0.0/24")
+		if err := netns.MakeBridge(netns.NewLink("bridge"), subnet); err != nil {
+			return err
+		}
+		neighbour := netns.Gateway(subnet).Next()
+		if err := netns.AddRoute(behind, neighbour); err != nil {
+			return err
+		}
+		if err := netns.AddRoute(behind, neighbour); !errors.Is(err, unix.EEXIST) {
+			t.Errorf("the same route again: %v", err)
+		}
+		used, err := netns.UsedSubnets()
+		if !slices.Contains(used, behind) {
+			t.Errorf("subnets in use: %v, want %v among them", used, behind)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -37,15 +37,23 @@ func createHere(file string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
+	if err := RaiseLoopback(); err != nil {
 		return err
-	}
-	if err := netlink.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("lo: %w", err)
 	}
 	if err := unix.Mount("/proc/thread-self/ns/net", file, "", unix.MS_BIND, ""); err != nil {
 		return &os.PathError{Op: "mount on", Path: file, Err: err}
+	}
+	return nil
+}
+
+// RaiseLoopback brings up loopback in the calling thread's namespace: a new namespace has it down.
+func RaiseLoopback() error {
+	lo, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(lo)
+	}
+	if err != nil {
+		return fmt.Errorf("lo: %w", err)
 	}
 	return nil
 }

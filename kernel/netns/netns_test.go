@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -119,6 +120,19 @@ func TestBridge(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+
+	for _, isUp := range []bool{false, true} {
+		if err := port.SetUp(isUp); err != nil {
+			t.Error(err)
+		}
+		device, err := net.InterfaceByName(port.Name)
+		if err != nil || (device.Flags&net.FlagUp != 0) != isUp {
+			t.Errorf("set up: %t; the device is %v, %v", isUp, device, err)
+		}
+	}
+	if err := netns.NewLink(port.Name).SetUp(false); err == nil {
+		t.Error("a device that only has the same name was brought down")
+	}
 
 	if err := bridge.DeleteIfUnused(); err != nil {
 		t.Error(err)
