@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,6 +45,31 @@ func ReapUntil(pid int) (code, signal int, err error) {
 			return 128 + int(status.Signal()), int(status.Signal()), nil
 		case status.Exited():
 			return status.ExitStatus(), 0, nil
+		}
+	}
+}
+
+// Reap reaps this process' children, its own and those that came to it, for as long as the
+// program runs, and calls ended for each. No other part of the program may wait for
+// children of its own meanwhile.
+func Reap(ended func(pid, code int)) {
+	child := make(chan os.Signal, 1)
+	signal.Notify(child, unix.SIGCHLD)
+	for ; ; <-child {
+		for {
+			var status unix.WaitStatus
+			pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if err != nil || pid == 0 {
+				break // none, or none that has ended
+			}
+			if code := status.ExitStatus(); status.Signaled() {
+				ended(pid, 128+int(status.Signal()))
+			} else {
+				ended(pid, code)
+			}
 		}
 	}
 }

@@ -32,3 +32,19 @@ func TestReapUntil(t *testing.T) {
 		}
 	}
 }
+
+// It is the last test here: nobody else can wait for children after it.
+func TestReap(t *testing.T) {
+	type end struct{ pid, code int }
+	ends := make(chan end, 8)
+	go machine.Reap(func(pid, code int) { ends <- end{pid, code} })
+	for script, want := range map[string]int{"exit 7": 7, "kill -9 $$": 137} {
+		cmd := exec.Command("sh", "-c", script)
+		if err := cmd.Start(); err != nil {
+			t.Skip(err)
+		}
+		if got := <-ends; got != (end{cmd.Process.Pid, want}) {
+			t.Errorf("%s: %+v, want status %d of %d", script, got, want, cmd.Process.Pid)
+		}
+	}
+}

@@ -45,6 +45,11 @@ func Bind(source, target string, readOnly bool) error {
 	return err
 }
 
+// BindAll shows source at target, with what is mounted below it.
+func BindAll(source, target string) error {
+	return mount(source, target, "", unix.MS_BIND|unix.MS_REC, "")
+}
+
 func flagsOf(target string) (uintptr, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(target, &st); err != nil {

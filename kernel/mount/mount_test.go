@@ -65,6 +65,23 @@ func TestBindReadOnly(t *testing.T) {
 	}
 }
 
+func TestBindAll(t *testing.T) {
+	dir := scratch(t)
+	makeDirs(t, dir, "from/below", "to")
+	if err := mount.New("tmpfs", filepath.Join(dir, "from/below"), mount.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "from/below/f"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := mount.BindAll(filepath.Join(dir, "from"), filepath.Join(dir, "to")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "to/below/f")); err != nil {
+		t.Errorf("what is mounted below is not shown: %v", err)
+	}
+}
+
 func TestOverlay(t *testing.T) {
 	dir := scratch(t)
 	// A separator in a name must not be taken for one between layers.
