@@ -65,6 +65,11 @@ test-all: setup build ## what make test leaves out for time: every package's tes
 	TARE_TEST_VM=1 $(GO) test -count 1 -timeout 40m ./platform/vm
 	TARE_TEST_ALL=1 $(GO) test -p 1 -count 1 -timeout 20m ./platform/agent ./platform/docker ./image ./cli ./annex/daemon
 
+.PHONY: test-nodes
+test-nodes: go ## a real Kubernetes cluster of two nodes on this host: built (about 10 minutes, once), used, disturbed and removed (needs root)
+	scripts/setup.sh packages nodes
+	TARE_TEST_NODES=1 $(GO) test -count 1 -timeout 90m -v ./platform/clustertest
+
 SOAK ?= 20m
 
 .PHONY: soak

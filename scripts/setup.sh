@@ -42,6 +42,14 @@ g++                   g++         tests of programs/gpu
 /usr/include/lmdb.h   liblmdb-dev tests of programs/mapstore
 '
 
+# The same for make test-nodes alone. Where services run, etcd-server's starts one that nothing here
+# uses: systemctl disable --now etcd.
+node_packages='
+/usr/bin/etcd         etcd-server  the store of Kubernetes
+/usr/bin/containerd   containerd   runs pods
+/usr/lib/cni/bridge   containernetworking-plugins  the network of pods
+'
+
 # The status for "this host lacks it", as tare itself uses it; 1 is a failure.
 lacks=3
 
@@ -80,6 +88,7 @@ usage: scripts/setup.sh STEP...
   packages     Debian packages: OCI runtimes, the Docker engine, a C compiler
   go           a Go toolchain that satisfies go.mod
   engine       a Docker engine that answers; started here if none does
+  nodes        Debian packages for make test-nodes: etcd, containerd, network plugins
   lint         shellcheck and staticcheck
   all          packages, go, engine; what the host lacks is said and passed over
   which-go     print the path of the Go that the build uses
@@ -101,13 +110,14 @@ have() {
 	esac
 }
 
+# missing_packages LIST names those of a list of packages that are not there.
 missing_packages() {
 	local probe package _
 	while read -r probe package _; do
 		if [[ -n $probe ]] && ! have "$probe"; then
 			printf '%s\n' "$package"
 		fi
-	done <<<"$packages" | sort -u | paste -s -d ' ' -
+	done <<<"$1" | sort -u | paste -s -d ' ' -
 }
 
 # install STEP PACKAGE... installs packages, or says in one line why it cannot.
@@ -142,16 +152,21 @@ install() {
 	[[ ${#lacking[@]} -eq 0 ]] || printf '%s\n' "${lacking[@]}" >>"$installed"
 }
 
-step_packages() {
+# complete STEP LIST installs what is missing of a list of packages.
+complete() {
 	local missing
-	missing=$(missing_packages)
+	missing=$(missing_packages "$2")
 	if [[ -z $missing ]]; then
-		say "packages: all present"
+		say "$1: all present"
 		return
 	fi
 	# shellcheck disable=SC2086 # a list of words
-	install packages $missing
+	install "$1" $missing
 }
+
+step_packages() { complete packages "$packages"; }
+
+step_nodes() { complete nodes "$node_packages"; }
 
 # --- go ---------------------------------------------------------------------
 
@@ -366,6 +381,7 @@ fi
 for step; do
 	case $step in
 	packages) step_packages ;;
+	nodes) step_nodes ;;
 	go) step_go ;;
 	engine) step_engine ;;
 	lint) step_lint ;;
