@@ -67,6 +67,7 @@ var ground = []string{"nearest", "stats", "terminal", "kernel", "programs"}
 // reason why it may.
 var climbs = map[edge]string{
 	{"kernel/cgroup", "kernel/procfs"}:                     "hierarchies are found among the mounts, and mountinfo is parsed once, in procfs",
+	{"kernel/cgroup", "kernel/process"}:                    "its test needs a thread that process gives and ends",
 	{"kernel/host", "kernel/accounting"}:                   "the fingerprint gathers what its neighbours read",
 	{"kernel/host", "kernel/cgroup"}:                       "the fingerprint gathers what its neighbours read",
 	{"kernel/host", "kernel/hugepages"}:                    "the fingerprint gathers what its neighbours read",

@@ -271,3 +271,36 @@ func Join(files []string) error {
 	}
 	return nil
 }
+
+// Enclose makes the groups that this process is in the roots of what it sees of control groups, in a
+// mount namespace of its own: the hierarchies are mounted anew. It is for the calling thread, and for
+// what that executes and starts. See cgroup_namespaces(7).
+func Enclose() error {
+	layout, err := Host()
+	if err != nil {
+		return err
+	}
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return os.NewSyscallError("unshare(CLONE_NEWCGROUP)", err)
+	}
+	for _, h := range layout.Hierarchies {
+		if err := h.mountAnew(); err != nil {
+			return &os.PathError{Op: "mount control groups anew on", Path: h.Mount, Err: err}
+		}
+	}
+	return nil
+}
+
+func (h Hierarchy) mountAnew() error {
+	fsType, options := "cgroup2", ""
+	if h.Version == 1 {
+		fsType, options = "cgroup", strings.Join(h.Controllers, ",")
+		if h.Name != "" {
+			options = "none,name=" + h.Name
+		}
+	}
+	if err := unix.Unmount(h.Mount, unix.MNT_DETACH); err != nil {
+		return err
+	}
+	return unix.Mount(fsType, h.Mount, fsType, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
+}
