@@ -2,7 +2,7 @@
 // removes it.
 //
 // The control plane and each node are a machine: a process in namespaces of its own (processes,
-// mounts, network, host name), which starts the machine's programs. /var, /run and /tmp are
+// mounts, network, control groups, host name), which starts the machine's programs. /var, /run and /tmp are
 // directories of the machine's own, so that a hostPath volume lies on one node alone. Everything
 // else of the file system is the host's.
 //

@@ -16,23 +16,48 @@ import (
 	"tare/kernel/process"
 )
 
-// firstName is the name by which a program runs itself as a machine's first process.
-const firstName = "tare-cluster-machine"
+// The names by which a program runs itself as a machine's first process: to enter its control groups,
+// whose process files are its arguments, and then for good.
+const (
+	enterName = "tare-cluster-enter"
+	firstName = "tare-cluster-machine"
+)
 
 // init is before any main, so that the tests' programs have it too.
 func init() {
-	if len(os.Args) != 1 || os.Args[0] != firstName {
-		return
+	switch os.Args[0] {
+	case enterName:
+		fail(enter(os.Args[1:]))
+	case firstName:
+		fail(newFirst().run(os.Stdin))
+		os.Exit(0)
 	}
-	reports := os.NewFile(3, "reports")
-	process.CloseOnExec(reports)
-	f := &first{reports: json.NewEncoder(reports), running: map[int]string{}}
-	if err := f.run(os.Stdin); err != nil {
-		// Nobody listens any more where this fails.
+}
+
+// fail ends the program where there is an error.
+func fail(err error) {
+	if err != nil {
 		_, _ = io.WriteString(os.NewFile(2, "log"), err.Error()+"\n")
 		os.Exit(1)
 	}
-	os.Exit(0)
+}
+
+// enter makes the machine's control groups all that it sees of any. Namespaces of control groups are a
+// thread's: the program that this one executes is in them with all its threads.
+func enter(groups []string) error {
+	if err := cgroup.Join(groups); err != nil {
+		return err
+	}
+	if err := cgroup.Enclose(); err != nil {
+		return err
+	}
+	return process.Execute("/proc/self/exe", []string{firstName}, []string{})
+}
+
+func newFirst() *first {
+	reports := os.NewFile(3, "reports")
+	process.CloseOnExec(reports)
+	return &first{reports: json.NewEncoder(reports), running: map[int]string{}}
 }
 
 // first is a machine's first process. With it the kernel ends all others of the machine.
@@ -72,10 +97,6 @@ func (f *first) run(input io.Reader) error {
 
 // settle makes the namespaces that the process was born in a machine of its own.
 func (f *first) settle() error {
-	// First of all: the files are the host's.
-	if err := cgroup.Join(f.orders.Groups); err != nil {
-		return err
-	}
 	if err := machine.SetHostname(f.orders.Name); err != nil {
 		return err
 	}
@@ -83,6 +104,9 @@ func (f *first) settle() error {
 		return err
 	}
 	if err := mount.New("proc", "/proc", mount.Options{NoExec: true, NoDev: true, NoSUID: true}); err != nil {
+		return err
+	}
+	if err := joinSystem(); err != nil {
 		return err
 	}
 	// These paths may lead through /var, /run or /tmp, which are covered next.
@@ -106,6 +130,19 @@ func (f *first) settle() error {
 		}
 	}
 	return os.Chdir("/")
+}
+
+// joinSystem moves the process, and what it starts, beside the groups that a kubelet makes.
+func joinSystem() error {
+	layout, err := cgroup.Host()
+	if err != nil {
+		return err
+	}
+	group := layout.At("/system")
+	if err := group.Create(); err != nil {
+		return err
+	}
+	return cgroup.Join(group.ProcessFiles())
 }
 
 // start starts a program. The lock keeps its end from being told before its beginning.

@@ -15,7 +15,8 @@ import (
 	"tare/kernel/process"
 )
 
-// Clean ends the processes of a ledger, and none that has one's id since; a line that was not written whole is passed over.
+// Clean ends the processes of a ledger, and none that has got such an id since. It passes over a line
+// that was not written whole.
 func TestCleanEndsWhatTheLedgerNames(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	if err := file.Private(dir); err != nil {

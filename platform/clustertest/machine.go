@@ -33,7 +33,6 @@ type Machine struct {
 // orders are what a machine's first process is told.
 type orders struct {
 	Name     string
-	Groups   []string            // the files by which it joins its control groups
 	Dir      string              // what holds its own directories
 	InMemory []string            // directories whose files are in memory alone
 	Shown    [][2]string         // a file or directory of the host's, and where it is shown
@@ -71,12 +70,10 @@ func (c *Cluster) boot(ctx context.Context, name string, describe func(m *Machin
 	if err := os.Symlink("/run", m.Path("var/run")); err != nil {
 		return nil, err
 	}
-	// What the kubelet makes is beside the machine's own programs, not below them.
-	group := c.group.Child(name).Child("system")
-	if err := group.Create(); err != nil {
+	if err := c.group.Child(name).Create(); err != nil {
 		return nil, err
 	}
-	o := orders{Name: name, Groups: group.ProcessFiles(), Dir: m.dir, Programs: map[string][]string{}}
+	o := orders{Name: name, Dir: m.dir, Programs: map[string][]string{}}
 	if err := describe(m, &o); err != nil {
 		return nil, err
 	}
@@ -106,7 +103,8 @@ func (m *Machine) start(c *Cluster, o orders) error {
 	}
 	defer theirs.Close()
 	m.cmd = exec.Command("/proc/self/exe")
-	m.cmd.Args, m.cmd.Env = []string{firstName}, []string{}
+	m.cmd.Args = append([]string{enterName}, c.group.Child(m.Name).ProcessFiles()...)
+	m.cmd.Env = []string{}
 	m.cmd.Stderr, m.cmd.ExtraFiles = said, []*os.File{theirs}
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:   syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,

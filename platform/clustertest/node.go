@@ -47,9 +47,7 @@ func (n *Node) programs(c *Cluster) func(m *Machine, o *orders) error {
 		if err != nil {
 			return err
 		}
-		group := c.group.Child(m.Name)
 		err = errors.Join(
-			group.Create(),
 			c.showPrograms(m, o),
 			n.showSettings(m, o),
 			m.write("ca.crt", c.trust.pem),
@@ -58,7 +56,7 @@ func (n *Node) programs(c *Cluster) func(m *Machine, o *orders) error {
 			c.admit(m, "proxy-user", "system:kube-proxy", ""),
 			m.write("containerd.toml", []byte(containerdConfig)),
 			m.writeJSON("cni/pods.conflist", n.podNetwork()),
-			m.writeJSON("kubelet", kubeletConfig(group.String())),
+			m.writeJSON("kubelet", kubeletConfig()),
 			m.writeJSON("proxy", proxyConfig(m.Name)),
 		)
 		o.Programs["containerd"] = []string{containerdProgram, "--config", document("containerd.toml")}
@@ -108,7 +106,7 @@ func (n *Node) podNetwork() object {
 	}
 }
 
-func kubeletConfig(group string) object {
+func kubeletConfig() object {
 	return object{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 		"authentication": object{
@@ -119,7 +117,6 @@ func kubeletConfig(group string) object {
 		"tlsCertFile":   document("kubelet.crt"), "tlsPrivateKeyFile": document("kubelet.key"),
 		"containerRuntimeEndpoint":  "unix://" + containerdSocket,
 		"cgroupDriver":              "cgroupfs",
-		"cgroupRoot":                group,
 		"failSwapOn":                false,
 		"protectKernelDefaults":     true, // so that it fails where it would change the host
 		"oomScoreAdj":               0,
