@@ -26,6 +26,10 @@ func Redact(run record.Run) record.Run {
 	out.Command = r.command(run.Command)
 	out.Reason = r.text(run.Reason)
 	out.Plan.Notes = r.texts(run.Plan.Notes)
+	if part := run.Plan.Part; part != nil {
+		// A node's name is its host's, and the id ends with it.
+		out.ID, out.Plan.Part = part.Study, &record.Part{Study: part.Study}
+	}
 	if imported := run.Plan.Imported; imported != nil {
 		hidden := *imported
 		hidden.Order, hidden.Host = r.text(imported.Order), r.text(imported.Host)

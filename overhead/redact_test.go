@@ -39,7 +39,7 @@ func FuzzRedact(f *testing.F) {
 // ownWords are the fields in which tare, the kernel and packages alone write words, and the names of
 // metrics and parameters.
 var ownWords = []string{
-	".ID", ".Study", ".Version", ".Status", ".Host", ".Plan.Design", ".Plan.Imported.Format",
+	".ID", ".Study", ".Version", ".Status", ".Host", ".Plan.Design", ".Plan.Imported.Format", ".Plan.Part.Study",
 	".Plan.Imported.Sources.SHA256", ".Plan.Rounds.Rate", ".Plan.Layers.Metric", ".Plan.Layers.Steps.Layer",
 	".Conditions.Params.key", ".Conditions.Setting", ".Conditions.Factors", ".Conditions.Metrics",
 	".Conditions.Image", ".Conditions.Packages", ".Conditions.InForce", ".Trials.Samples", ".Trials.Histograms",

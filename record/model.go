@@ -87,6 +87,8 @@ type Plan struct {
 	// Layers are the groups that were measured to find which layer of a container costs
 	// what another group had found, by the name that they have as a workload.
 	Layers map[string]LayerPlan `json:"layers,omitempty"`
+	// Part is the study over several nodes that the run is a part of; nil of others.
+	Part *Part `json:"part,omitempty"`
 }
 
 // LayerPlan is how the cost of one condition is divided among layers, on rounds that had

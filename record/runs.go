@@ -30,24 +30,27 @@ func (s *Store) Import(ctx context.Context, run Run) error {
 		return err
 	}
 	run.Status = Imported
-	return s.change("import "+run.ID, func(tx *sql.Tx) error {
-		if err := insertRun(tx, run); err != nil {
+	return s.change("import "+run.ID, func(tx *sql.Tx) error { return insertWhole(ctx, tx, run) })
+}
+
+// insertWhole enters a run with its trials.
+func insertWhole(ctx context.Context, tx *sql.Tx, run Run) error {
+	if err := insertRun(tx, run); err != nil {
+		return err
+	}
+	for _, t := range run.Trials {
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		for _, t := range run.Trials {
-			if err := context.Cause(ctx); err != nil {
-				return err
-			}
-			id, err := beginTrial(tx, run.ID, t)
-			if err != nil {
-				return err
-			}
-			if err := endTrial(tx, id, t); err != nil {
-				return err
-			}
+		id, err := beginTrial(tx, run.ID, t)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		if err := endTrial(tx, id, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fault says why a run cannot be entered.
