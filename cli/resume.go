@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,13 +33,10 @@ func (a *app) resume() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		commands := studies()[run.Study].commands
-		switch run.Study {
-		case imported.Name:
+		if run.Study == imported.Name {
 			return usageError("run %s was imported: it was measured elsewhere and cannot be resumed; import more files of it as a run of its own", run.ID)
-		case weigh.Name:
-			commands = []subStudied{weighCommand}
 		}
+		commands := commandsOf(run.Study)
 		if len(commands) == 0 || len(run.Command) == 0 {
 			return usageError("run %s is not one that can be resumed (study %s)", run.ID, run.Study)
 		}
@@ -47,19 +45,30 @@ func (a *app) resume() *cobra.Command {
 	return cmd
 }
 
+// commandsOf are the commands of a study, by the name that a run has of it.
+func commandsOf(study string) []subStudied {
+	if study == weigh.Name {
+		return []subStudied{weighCommand}
+	}
+	return studies()[study].commands
+}
+
 // withoutHome takes the state directory off a command line: it is every
 // command's flag and none's own, and whoever resumes says it anew.
-func withoutHome(args []string) []string {
+func withoutHome(args []string) []string { return without(args, "--home") }
+
+// without takes flags off a command line, each with its value.
+func without(args []string, flags ...string) []string {
 	var rest []string
 	for i := 0; i < len(args); i++ {
+		name, _, hasValue := strings.Cut(args[i], "=")
 		switch {
 		case args[i] == "--":
 			return append(rest, args[i:]...)
-		case args[i] == "--home":
-			i++ // and its value
-		case strings.HasPrefix(args[i], "--home="):
-		default:
+		case !slices.Contains(flags, name):
 			rest = append(rest, args[i])
+		case !hasValue:
+			i++ // and its value
 		}
 	}
 	return rest

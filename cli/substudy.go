@@ -302,10 +302,10 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if err != nil {
 		return err
 	}
-	if err := needRoot(); err != nil && !s.flags.dryRun {
+	if err := needRoot(); err != nil && !s.flags.dryRun && a.elsewhere == nil {
 		return err
 	}
-	host, err := studyHostFor(cmd.Context(), lab.Remover(dir))
+	host, err := a.designHost(cmd.Context(), dir)
 	if err != nil {
 		return err
 	}
@@ -338,8 +338,19 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if note := fewBlocks(d.Plan.Budget, pass); note != "" && !s.flags.quick {
 		terminal.Fprintln(a.err, note)
 	}
-	if takes > longRun && !s.flags.yes {
+	if takes > longRun && !s.flags.yes && a.of == nil {
 		return usageError("this takes about %v: give --yes to go ahead, or %s", takes.Round(time.Minute), cmp.Or(s.less, "name fewer conditions, or a smaller --budget"))
+	}
+	id := record.NewID(
+		cmp.Or(s.id, strings.TrimSuffix(family+"-"+s.name, "-")),
+		time.Now(),
+		uint16(drawSeed()),
+	)
+	if a.elsewhere != nil {
+		if s.flags.out != "" || s.flags.json != "" {
+			return usageError("--out and --json are for one run: the runs of nodes come into the store, and tare show and tare export write them")
+		}
+		return a.elsewhere.Carry(cmd.Context(), a.studyElsewhere(id, dir))
 	}
 	return a.measureSub(
 		cmd.Context(),
@@ -351,12 +362,11 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		s.flags.out,
 		s.flags.json,
 		func(m *measuring, d lab.Design) (record.Run, error) {
+			if a.of != nil {
+				id, d.Plan.Part = a.of.ID(), a.of
+			}
 			run := record.Run{
-				ID: record.NewID(
-					cmp.Or(s.id, strings.TrimSuffix(family+"-"+s.name, "-")),
-					time.Now(),
-					uint16(drawSeed()),
-				),
+				ID:      id,
 				Command: a.args,
 				Version: versionText(),
 				Started: time.Now(),

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"tare/cli/command"
+	"tare/record"
+)
+
+// recorder is what carries studies out: it notes them.
+type recorder struct {
+	nodes, namespace string
+	cpus             int
+	carried          []Study
+}
+
+func (r *recorder) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&r.nodes, "nodes", "", "")
+	flags.StringVarP(&r.namespace, "namespace", "n", "", "")
+}
+
+func (r *recorder) Least(context.Context) (int, int64, error) { return r.cpus, 8 << 30, nil }
+
+func (r *recorder) Carry(_ context.Context, s Study) error {
+	r.carried = append(r.carried, s)
+	return nil
+}
+
+func runElsewhere(t *testing.T, r *recorder, line ...string) (code int, errors string) {
+	t.Helper()
+	args := append([]string{"kubectl-tare"}, line...)
+	root, _ := ElsewhereCommand("kubectl-tare", args, r)
+	var errOut bytes.Buffer
+	code = command.Run(t.Context(), root, args, io.Discard, &errOut, ExitCode)
+	return code, errOut.String()
+}
+
+// A study's arguments are passed on as they stand, but for what is for this machine.
+func TestStudyElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ line, want []string }{
+		{[]string{"weigh", "redis", "--quick", "--nodes", "pool=bench"}, []string{"weigh", "redis", "--quick"}},
+		{[]string{"--home", dir, "weigh", "--nodes=a", "redis", "-n", "bench"}, []string{"weigh", "redis"}},
+		{[]string{"latency", "cpu", "-n=bench", "--quota", "4ms", "--nodes", "a"}, []string{"latency", "cpu", "--quota", "4ms"}},
+	} {
+		r := &recorder{cpus: 4}
+		code, said := runElsewhere(t, r, c.line...)
+		if code != exitSuccess || len(r.carried) != 1 {
+			t.Errorf("%q: code %d, %s", c.line, code, said)
+			continue
+		}
+		s := r.carried[0]
+		if !slices.Equal(s.Args, c.want) || !strings.HasPrefix(s.ID, c.want[0]+"-") {
+			t.Errorf("%q: carried %+v, want %q", c.line, s, c.want)
+		}
+	}
+}
+
+// What tare would refuse, or no node has, is refused before anything is made.
+func TestStudyElsewhereIsReadFirst(t *testing.T) {
+	for _, c := range []struct {
+		line []string
+		want string
+	}{
+		{[]string{"weigh", "redsi"}, "redis"},
+		{[]string{"weigh", "redis", "--bogus"}, "--bogus"},
+		{[]string{"weigh", "redis", "--cpuset-cpus", "7"}, "7"},
+		{[]string{"weigh", "redis", "--budget", "2h"}, "--yes"},
+		{[]string{"weigh", "redis", "--json", "-"}, "tare export"},
+		{[]string{"pages"}, "pages"},
+	} {
+		r := &recorder{cpus: 4}
+		if code, said := runElsewhere(t, r, c.line...); code != exitUsage || len(r.carried) > 0 || !strings.Contains(said, c.want) {
+			t.Errorf("%q: code %d, %s; want a usage error with %s", c.line, code, said, c.want)
+		}
+	}
+	r := &recorder{cpus: 4}
+	if code, said := runElsewhere(t, r, "weigh", "redis", "--dry-run"); code != exitSuccess || len(r.carried) > 0 {
+		t.Errorf("a dry run: code %d, %s", code, said)
+	}
+}
+
+// A part that is complete is not measured again, as when a pod is made anew to give its results.
+func TestMeasurePartThatIsComplete(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TARE_HOME", dir)
+	of := record.Part{Study: "weigh-20260102-150405-7f3a", Node: "a"}
+	store, err := record.Open(filepath.Join(dir, storeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Begin(record.Run{ID: of.ID(), Study: "weigh", Started: time.Now(), Status: record.Complete}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := MeasurePart(t.Context(), []string{"no", "study"}, of, io.Discard, io.Discard); err != nil {
+		t.Error(err)
+	}
+	of.Node = "b"
+	if err := MeasurePart(t.Context(), []string{"no-study"}, of, io.Discard, io.Discard); err == nil {
+		t.Error("a part that cannot be measured counts as complete")
+	}
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"tare/lab"
+	"tare/record"
+	"tare/terminal"
+)
+
+// MeasurePart measures one node's part of a study, as tare with these arguments would. A part that
+// was begun goes on, and of a complete one nothing is measured. The error says why the part is not complete.
+func MeasurePart(ctx context.Context, args []string, of record.Part, out, errOut io.Writer) error {
+	a := &app{
+		out: terminal.To(out), err: terminal.To(errOut), args: append([]string{"tare"}, args...), part: true, of: &of,
+	}
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	before, err := partIn(dir, of)
+	if err != nil || before.Status == record.Complete {
+		return err
+	}
+	stopping, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(lab.ErrStopped) })()
+	err = a.measurePart(stopping, dir, before)
+	after, reading := partIn(dir, of)
+	switch {
+	case after.Status == record.Complete:
+		return nil // a threshold that is exceeded is a result
+	case err != nil || reading != nil:
+		return errors.Join(err, reading)
+	}
+	return fmt.Errorf("the run is %s: %s", after.Status, after.Reason)
+}
+
+// measurePart measures a part, or what is missing of it.
+func (a *app) measurePart(ctx context.Context, dir string, before record.Run) error {
+	switch before.Status {
+	case record.Running, record.Interrupted:
+		return a.resumeSub(ctx, commandsOf(before.Study), dir, before, "", "")
+	case record.Failed: // nothing of it can be compared
+		store, err := record.Open(StorePath(dir))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(store.Remove(before.ID), store.Close()); err != nil {
+			return err
+		}
+	}
+	root := a.root()
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetArgs(a.args[1:])
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	return root.ExecuteContext(ctx)
+}
+
+// partIn is what a store has of a part; the zero value where that is nothing.
+func partIn(dir string, of record.Part) (record.Run, error) {
+	store, err := record.Open(StorePath(dir))
+	if err != nil {
+		return record.Run{}, err
+	}
+	defer store.Close()
+	if _, err := store.StatusOf(of.ID()); is[*record.NotFound](err) {
+		return record.Run{}, nil
+	}
+	return store.Run(of.ID())
+}
