@@ -36,6 +36,7 @@ var tower = []string{
 	"bench",
 	"contrib",
 	"cli",
+	"nodes",
 	"study",
 	"advise",
 	"report",
@@ -268,6 +269,19 @@ func TestImportsRunDownTheTower(t *testing.T) {
 	for e := range climbs {
 		if !used[e] {
 			t.Errorf("%s no longer, or need not be excused: take it off the list", e)
+		}
+	}
+}
+
+// The client of Kubernetes is as large as all of tare: only the plugin of kubectl links it.
+func TestOnlyTheKubectlPluginLinksKubernetes(t *testing.T) {
+	for program, want := range map[string]bool{"tare": false, "annex": false, "annexd": false, "kubectl-tare": true} {
+		out, err := exec.Command("go", "list", "-deps", "./cmd/"+program).Output()
+		if err != nil {
+			t.Fatalf("go list -deps ./cmd/%s: %v", program, err)
+		}
+		if got := bytes.Contains(out, []byte("k8s.io/")); got != want {
+			t.Errorf("%s links packages of Kubernetes: %t, want %t", program, got, want)
 		}
 	}
 }
@@ -773,7 +787,7 @@ func TestArchitectureShowsTheTower(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` ")
+	row := regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)` ")
 	var shown, shownFloors, standing, standingFloors []string
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		head, _, _ := strings.Cut(m[1], "/")

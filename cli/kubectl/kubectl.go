@@ -1,0 +1,224 @@
+// Package kubectl is the command line of kubectl-tare: tare's studies, measured on nodes of a
+// Kubernetes cluster, and what the nodes' pods run.
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tare/cli"
+	"tare/cli/command"
+	"tare/nodes"
+	"tare/record"
+	"tare/report"
+	"tare/terminal"
+)
+
+// Main runs one command line and returns the exit code.
+func Main(args []string) int { return command.Main(Command(args), args, exitCode) }
+
+// Command is the command line. A study's arguments are passed on as they stand in args.
+func Command(args []string) *cobra.Command {
+	s := &session{}
+	root, stateDir := cli.ElsewhereCommand("kubectl-tare", args, s)
+	s.root = root
+	root.Short = "Measure tare's studies on nodes of a Kubernetes cluster"
+	root.Long = `Kubectl-tare has nodes measure a study of tare, one Job a node, and brings their runs into the
+store of this machine. The nodes that --nodes chooses measure at the same time, each by itself
+and by tare's command line. tare show and tare export read the runs here.
+
+Measuring needs root on the nodes. docs/nodes.md says which privileges a pod has, and why.
+
+Ctrl-C leaves the nodes measuring: kubectl tare resume STUDY, or the same command again, goes on
+and fetches what they keep. kubectl delete configmap tare-STUDY ends it and removes everything.`
+	root.Example = `  kubectl tare weigh redis --quick --nodes pool=bench --node-image REGISTRY/tare@sha256:...
+  kubectl tare resume weigh-20260102-150405-7f3a`
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.AddCommand(s.resume(stateDir), node(stateDir))
+	return root
+}
+
+// exitCode maps an error's type to the code that scripts read.
+func exitCode(err error) int {
+	for _, usage := range []any{new(*nodes.NoNode), new(*nodes.BadSelector), new(*nodes.NoStudy)} {
+		if errors.As(err, usage) {
+			return command.Usage
+		}
+	}
+	for _, lack := range []any{new(*nodes.NoCluster), new(*nodes.NotAllowed), new(*nodes.Refused)} {
+		if errors.As(err, lack) {
+			return command.Host
+		}
+	}
+	return cli.ExitCode(err)
+}
+
+// session is one invocation that talks to a cluster: what carries studies out elsewhere.
+type session struct {
+	root                                   *cobra.Command
+	selector, kubeconfig, namespace, image string
+
+	cluster *nodes.Cluster
+	found   []nodes.Node
+}
+
+func (s *session) Flags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.selector, "nodes", "", "nodes that measure, by a `SELECTOR` of labels, such as pool=bench")
+	flags.StringVar(&s.image, "node-image", os.Getenv("TARE_NODE_IMAGE"), "`IMAGE` of the pods, as make image makes it (default: $TARE_NODE_IMAGE)")
+	s.clusterFlags(flags)
+}
+
+func (s *session) clusterFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.kubeconfig, "kubeconfig", "", "`FILE` with the cluster's configuration (default: as kubectl)")
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "`NAMESPACE` of the pods (default: the context's)")
+}
+
+// Least connects to the cluster, and gives the least CPUs and memory of the nodes.
+func (s *session) Least(ctx context.Context) (cpus int, memory int64, err error) {
+	if strings.TrimSpace(s.selector) == "" {
+		return 0, 0, command.UsageError("--nodes names no node: want labels, such as --nodes pool=bench, or --nodes kubernetes.io/os=linux for all")
+	}
+	if s.image == "" {
+		return 0, 0, command.UsageError("--node-image names no image: make image makes it and prints its digest; push it to where the nodes pull from")
+	}
+	if err := s.connect(ctx); err != nil {
+		return 0, 0, err
+	}
+	if s.found, err = s.cluster.Nodes(ctx, s.selector); err != nil {
+		return 0, 0, nodes.Reached(err)
+	}
+	fit := slices.DeleteFunc(slices.Clone(s.found), func(n nodes.Node) bool { return n.Unfit() != "" })
+	if len(fit) == 0 {
+		return 0, 0, command.WithCode(command.Host, fmt.Errorf("no node of --nodes %s can measure: %s: %s", s.selector, s.found[0].Name, s.found[0].Unfit()))
+	}
+	cpus, memory = fit[0].CPUs, fit[0].Memory
+	for _, n := range fit {
+		cpus, memory = min(cpus, n.CPUs), min(memory, n.Memory)
+	}
+	s.say("%s: %s\n", report.Counted(len(s.found), "node"), strings.Join(s.names(), ", "))
+	return cpus, memory, nil
+}
+
+// connect refuses a cluster that does not answer, and a user who may not do what is needed.
+func (s *session) connect(ctx context.Context) (err error) {
+	if s.cluster, err = nodes.Connect(s.kubeconfig, s.namespace); err != nil {
+		return err
+	}
+	err = nodes.Reached(s.cluster.CheckRights(ctx))
+	if lacking := new(nodes.NotAllowed); errors.As(err, &lacking) {
+		s.say("%s", nodes.Roles(s.cluster.Namespace))
+	}
+	return err
+}
+
+func (s *session) names() []string {
+	var names []string
+	for _, n := range s.found {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// Carry makes the study's objects, or finds those that the same command made before, and follows.
+func (s *session) Carry(ctx context.Context, wanted cli.Study) error {
+	study := nodes.Study{
+		ID: wanted.ID, Args: wanted.Args, Selector: s.selector, Image: s.image, Nodes: s.names(),
+	}
+	if err := s.cluster.CheckAdmission(ctx, study); err != nil {
+		return nodes.Reached(err)
+	}
+	if !strings.Contains(s.image, "@sha256:") {
+		s.say("--node-image %s has no digest: nodes may run different versions of it\n", s.image)
+	}
+	before, found, err := s.cluster.Unfinished(ctx, study)
+	if err != nil {
+		return err
+	}
+	if found {
+		s.say("study %s goes on, which the same command began; for a new one, delete it: %s\n", before.ID, s.deletion(before))
+		return s.follow(ctx, before, wanted.Dir)
+	}
+	if study, err = s.cluster.Create(ctx, study); err != nil {
+		return err
+	}
+	s.say("study %s; %s ends it and removes everything\n", study.ID, s.deletion(study))
+	return s.follow(ctx, study, wanted.Dir)
+}
+
+func (s *session) deletion(study nodes.Study) string {
+	return "kubectl delete -n " + s.cluster.Namespace + " configmap " + study.Parent()
+}
+
+func (s *session) resume(stateDir func() (string, error)) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume STUDY",
+		Short: "Go on with a study, and fetch what its nodes keep",
+		Long: `Resume follows a study that was left, and fetches the runs of nodes that have measured meanwhile.
+Nodes that were missing are tried again.`,
+		Example: "  kubectl tare resume weigh-20260102-150405-7f3a",
+		Args:    command.ExactArgs(1),
+	}
+	s.clusterFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		dir, err := stateDir()
+		if err != nil {
+			return err
+		}
+		if err := s.connect(cmd.Context()); err != nil {
+			return err
+		}
+		study, err := s.cluster.Load(cmd.Context(), args[0])
+		if err != nil {
+			return nodes.Reached(err)
+		}
+		if s.found, err = s.cluster.Nodes(cmd.Context(), study.Selector); err != nil {
+			return nodes.Reached(err)
+		}
+		return s.follow(cmd.Context(), study, dir)
+	}
+	return cmd
+}
+
+// follow follows a study to its end, and says what came of it.
+func (s *session) follow(ctx context.Context, study nodes.Study, dir string) error {
+	store, err := record.Open(cli.StorePath(dir))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	outcome, err := s.cluster.Follow(ctx, study, s.found, store, func(e nodes.Event) { s.say("%s: %s\n", e.Node, e.Text) })
+	if ctx.Err() != nil {
+		return fmt.Errorf("left: %s fetched; the nodes go on: kubectl tare resume -n %s %s fetches the rest; %s ends it and removes everything",
+			report.Counted(len(outcome.Fetched), "run"), s.cluster.Namespace, study.ID, s.deletion(study))
+	}
+	if deleted := new(nodes.Deleted); errors.As(err, &deleted) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w; kubectl tare resume -n %s %s goes on", nodes.Reached(err), s.cluster.Namespace, study.ID)
+	}
+	terminal.Fprintf(s.root.OutOrStdout(), "study %s: %d of %s fetched\n", study.ID, len(outcome.Fetched), report.Counted(len(study.Nodes), "node"))
+	for _, node := range outcome.Fetched {
+		terminal.Fprintf(s.root.OutOrStdout(), "  tare show %s\n", study.Part(node).ID())
+	}
+	if len(outcome.Missing) == 0 {
+		return s.cluster.Delete(ctx, study)
+	}
+	for _, m := range outcome.Missing {
+		terminal.Fprintf(s.root.OutOrStdout(), "  missing: %s: %s\n", m.Node, m.Cause)
+	}
+	return fmt.Errorf("%s missing: kubectl tare resume -n %s %s tries again; %s removes what is left",
+		report.Counted(len(outcome.Missing), "node"), s.cluster.Namespace, study.ID, s.deletion(study))
+}
+
+// say prints how it goes on.
+func (s *session) say(format string, values ...any) {
+	terminal.Fprintf(s.root.ErrOrStderr(), format, values...)
+}

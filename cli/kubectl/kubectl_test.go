@@ -1,0 +1,97 @@
+package kubectl
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"tare/cli/command"
+	"tare/lab"
+)
+
+func run(t *testing.T, line ...string) (code int, said string) {
+	t.Helper()
+	args := append([]string{"kubectl-tare"}, line...)
+	var errOut bytes.Buffer
+	code = command.Run(t.Context(), Command(args), args, io.Discard, &errOut, exitCode)
+	return code, errOut.String()
+}
+
+// What is wrong with a command line or a cluster is one clear line, with its exit code.
+func TestOneClearLine(t *testing.T) {
+	t.Setenv("TARE_NODE_IMAGE", "")
+	t.Setenv("TARE_HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	image := []string{"--node-image", "tare@sha256:00", "--kubeconfig"}
+	for _, c := range []struct {
+		line []string
+		code int
+		want string
+	}{
+		{[]string{"weigh", "redis"}, command.Usage, "--nodes pool=bench"},
+		{[]string{"weigh", "redis", "--nodes", " "}, command.Usage, "--nodes pool=bench"},
+		{[]string{"weigh", "redis", "--nodes", "a=b"}, command.Usage, "make image"},
+		{append([]string{"weigh", "redis", "--nodes", "a=b"}, append(image, "/none")...), command.Host, "no cluster answers: stat /none"},
+		{[]string{"resume", "weigh-1"}, command.Host, "no cluster answers"},
+		{[]string{"resume"}, command.Usage, "kubectl-tare resume"},
+		{[]string{"no-study"}, command.Usage, "unknown command"},
+		{[]string{"node", "export"}, command.Usage, "--study"},
+	} {
+		if code, said := run(t, c.line...); code != c.code || !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%q: code %d, want %d: %q, want a line with %q", c.line, code, c.code, said, c.want)
+		}
+	}
+}
+
+func TestACallToNobody(t *testing.T) {
+	t.Setenv("TARE_HOME", t.TempDir())
+	config := filepath.Join(t.TempDir(), "config")
+	if err := writeConfig(config, "https://127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	code, said := run(t, "weigh", "redis", "--nodes", "a=b", "--node-image", "tare@sha256:00", "--kubeconfig", config)
+	if code != command.Host || !strings.Contains(said, "no cluster answers") || !strings.Contains(said, "127.0.0.1:1") || strings.Count(said, "\n") != 1 {
+		t.Errorf("code %d: %s", code, said)
+	}
+}
+
+// The examples of the help have commands and flags that exist.
+func TestExamplesParse(t *testing.T) {
+	for line := range strings.Lines(Command(nil).Example) {
+		words := strings.Fields(line)[2:] // after kubectl tare
+		found, rest, err := Command(nil).Find(words)
+		if err == nil {
+			err = found.ParseFlags(rest)
+		}
+		if err != nil || !found.HasParent() {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// A node whose host another tare measures on waits for it, and says so once.
+func TestAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries, said := 0, 0
+		err := alone(t.Context(), func() error {
+			if tries++; tries < 5 {
+				return fmt.Errorf("weigh: %w", &lab.Busy{Holder: "pid 1"})
+			}
+			return errors.New("measured")
+		}, func(error) { said++ })
+		if tries != 5 || said != 1 || err == nil || err.Error() != "measured" {
+			t.Errorf("%d tries, said %d times, %v", tries, said, err)
+		}
+	})
+}
+
+func writeConfig(path, server string) error {
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: '" + server + "'}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: t}}]\n"
+	return os.WriteFile(path, []byte(text), 0o600)
+}

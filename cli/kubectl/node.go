@@ -1,0 +1,123 @@
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/cli"
+	"tare/cli/command"
+	"tare/kernel/cgroup"
+	"tare/kernel/process"
+	"tare/kernel/procfs"
+	"tare/lab"
+	"tare/nodes"
+	"tare/platform"
+	"tare/record"
+	"tare/terminal"
+)
+
+// node are the commands that the pods run.
+func node(stateDir func() (string, error)) *cobra.Command {
+	var of record.Part
+	cmd := &cobra.Command{
+		Use:    "node",
+		Short:  "What the pods on nodes run",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return command.UsageError("which? kubectl-tare node takes run, keep, export or acknowledge")
+		},
+	}
+	cmd.PersistentFlags().StringVar(&of.Study, "study", "", "id of the study")
+	cmd.PersistentFlags().StringVar(&of.Node, "node", "", "name of the node")
+	add := func(use, short string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) {
+		asked := &cobra.Command{Use: use, Short: short, Args: args}
+		asked.RunE = func(cmd *cobra.Command, args []string) error {
+			if of.Study == "" || of.Node == "" {
+				return command.UsageError("node %s requires --study and --node", cmd.Name())
+			}
+			return run(cmd, args)
+		}
+		cmd.AddCommand(asked)
+	}
+	kept := func(do func(*record.Store) error) error {
+		dir, err := stateDir()
+		if err != nil {
+			return err
+		}
+		store, err := record.Open(cli.StorePath(dir))
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(store), store.Close())
+	}
+	add("run -- STUDY...", "Measure this node's part of a study", cobra.MinimumNArgs(1),
+		func(cmd *cobra.Command, args []string) error { return measure(cmd, of, args) })
+	add("keep", "Wait until this node's run was acknowledged", command.ExactArgs(0),
+		func(cmd *cobra.Command, _ []string) error {
+			dir, err := stateDir()
+			if err != nil {
+				return err
+			}
+			return nodes.Keep(cmd.Context(), cli.StorePath(dir), of)
+		})
+	add("export", "Write this node's run to one who fetches it", command.ExactArgs(0),
+		func(cmd *cobra.Command, _ []string) error {
+			return kept(func(store *record.Store) error {
+				return nodes.Export(cmd.Context(), store, of, terminal.Document(cmd.OutOrStdout()))
+			})
+		})
+	add("acknowledge", "Remove this node's run, which was fetched", command.ExactArgs(0),
+		func(*cobra.Command, []string) error {
+			return kept(func(store *record.Store) error { return nodes.Acknowledge(store, of) })
+		})
+	return cmd
+}
+
+// measure measures a node's part as tare on the node itself would: in the host's namespaces, and in
+// none of the pod's control groups.
+func measure(cmd *cobra.Command, of record.Part, args []string) error {
+	if err := process.EnterHost(); err != nil {
+		return err
+	}
+	layout, err := cgroup.Host()
+	if err != nil {
+		return err
+	}
+	if err := layout.At("/").Add(os.Getpid()); err != nil {
+		return err
+	}
+	// Lowering it takes a capability that the pod does without: all programs have the pod's.
+	own, err := procfs.Host.Process(os.Getpid()).OOMScoreAdj()
+	if err != nil {
+		return err
+	}
+	platform.Surroundings.OOMScore = own
+	return alone(cmd.Context(), func() error {
+		return cli.MeasurePart(cmd.Context(), args, of, cmd.OutOrStdout(), cmd.ErrOrStderr())
+	}, func(busy error) { terminal.Fprintf(cmd.ErrOrStderr(), "waiting: %s\n", busy) })
+}
+
+// alone measures while no other tare does so on the host, and waits for that. It says so once.
+func alone(ctx context.Context, measure func() error, say func(error)) error {
+	for said := false; ; {
+		err := measure()
+		busy := new(lab.Busy)
+		if !errors.As(err, &busy) {
+			return err
+		}
+		if !said {
+			said = true
+			say(busy)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Second):
+		}
+	}
+}

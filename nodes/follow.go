@@ -1,0 +1,448 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"tare/record"
+)
+
+const (
+	// startPatience is for how long a pod may not start before its node counts as missing.
+	startPatience = 5 * time.Minute
+	// fetchAgain is the time between two tries to fetch what a node keeps, and fetchTries their number.
+	fetchAgain = 30 * time.Second
+	fetchTries = 20
+	fetchLimit = 10 * time.Minute
+	// fetchesAtOnce bounds the memory and the network that fetching takes here.
+	fetchesAtOnce = 8
+	// seenAgain is how often each pod is looked at without a change: nothing rests on one event.
+	seenAgain = 10 * time.Minute
+	// clocksApart is the difference of two clocks that is reported.
+	clocksApart = time.Second
+)
+
+// Event is a change of one node, for people.
+type Event struct{ Node, Text string }
+
+// Absence is a node without a result.
+type Absence struct{ Node, Cause string }
+
+// Outcome is what came of a study.
+type Outcome struct {
+	Fetched []string // nodes whose runs are in the store
+	Missing []Absence
+}
+
+// Deleted says that somebody deleted a study while it was followed.
+type Deleted struct{ ID string }
+
+func (d *Deleted) Error() string {
+	return fmt.Sprintf("study %s was deleted from the cluster: what was fetched before is kept", d.ID)
+}
+
+// Follow has the nodes of a study measure, and fetches their runs into the store as they end. A node
+// whose run the store has is passed by. It ends when each node's run was fetched or is missing; with
+// the context's cause, it leaves the nodes measuring.
+func (c *Cluster) Follow(
+	ctx context.Context,
+	s Study,
+	all []Node,
+	store *record.Store,
+	report func(Event),
+) (Outcome, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := &follower{
+		cluster: c, study: s, store: store, report: report,
+		pods: make(chan seen), fetched: make(chan fetch), slots: make(chan struct{}, fetchesAtOnce),
+	}
+	if err := f.begin(ctx, all); err != nil {
+		return f.outcome(), err
+	}
+	if err := f.watch(ctx); err != nil {
+		return f.outcome(), err
+	}
+	err := f.follow(ctx)
+	return f.outcome(), err
+}
+
+// follower is one invocation of Follow. Its parts are changed by one goroutine.
+type follower struct {
+	cluster *Cluster
+	study   Study
+	store   *record.Store
+	report  func(Event)
+	parts   []*part // by the index of the node
+	pods    chan seen
+	fetched chan fetch
+	slots   chan struct{}
+}
+
+// part is what is known of one node's part.
+type part struct {
+	node    string
+	done    bool // its run is in the store
+	missing string
+	pod     *corev1.Pod          // the newest
+	why     string               // it is no further
+	failed  map[types.UID]string // pods that ended without results, each with the cause
+	waits   time.Time            // until when it may go on like this; zero: for ever
+	fetches int                  // tries so far
+	running bool                 // a fetch runs
+	said    string               // what was reported last
+}
+
+// seen is a pod as the API server reports it.
+type seen struct {
+	pod  *corev1.Pod
+	gone bool
+}
+
+// fetch is what came of a try to fetch.
+type fetch struct {
+	index int
+	apart time.Duration // the node's clock is ahead by
+	err   error
+}
+
+func (f *follower) begin(ctx context.Context, all []Node) error {
+	f.parts = nil
+	for _, node := range f.study.Nodes {
+		f.parts = append(f.parts, &part{node: node, failed: map[types.UID]string{}})
+	}
+	for i, p := range f.parts {
+		status, err := f.store.StatusOf(f.study.Part(p.node).ID())
+		if unknown := new(record.NotFound); err != nil && !errors.As(err, &unknown) {
+			return err
+		}
+		if err == nil && status != record.Running {
+			p.done = true
+			continue
+		}
+		at := slices.IndexFunc(all, func(n Node) bool { return n.Name == p.node })
+		if at < 0 {
+			f.miss(p, "the cluster has no such node any more, or not with these labels")
+			continue
+		}
+		if why := all[at].Unfit(); why != "" {
+			f.miss(p, why)
+			continue
+		}
+		cause, err := f.cluster.start(ctx, f.study, i)
+		if err != nil {
+			return err
+		}
+		if cause != "" {
+			f.miss(p, cause)
+			continue
+		}
+		p.why, p.waits = "no pod was made for its Job", time.Now().Add(startPatience)
+	}
+	return nil
+}
+
+// watch begins to report pods.
+func (f *follower) watch(ctx context.Context) error {
+	pods, ours := f.cluster.Client.CoreV1().Pods(f.cluster.Namespace), studyLabel+"="+f.study.ID
+	informer := cache.NewSharedInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = ours
+			return pods.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = ours
+			return pods.Watch(ctx, o)
+		},
+	}, &corev1.Pod{}, seenAgain)
+	send := func(object any, gone bool) {
+		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
+		}
+		pod, ok := object.(*corev1.Pod)
+		if !ok {
+			return
+		}
+		select {
+		case f.pods <- seen{pod, gone}:
+		case <-ctx.Done():
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { send(object, false) },
+		UpdateFunc: func(_, object any) { send(object, false) },
+		DeleteFunc: func(object any) { send(object, true) },
+	})
+	if err != nil {
+		return err
+	}
+	go informer.RunWithContext(ctx)
+	return nil
+}
+
+func (f *follower) follow(ctx context.Context) error {
+	for !f.settled() {
+		timer := time.NewTimer(f.patience())
+		var err error
+		select {
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case s := <-f.pods:
+			err = f.see(ctx, s)
+		case done := <-f.fetched:
+			f.note(ctx, done)
+		case <-timer.C:
+			err = f.late(ctx)
+		}
+		timer.Stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) settled() bool {
+	return !slices.ContainsFunc(f.parts, func(p *part) bool { return p.running || !p.done && p.missing == "" })
+}
+
+// patience is the time until the first part has waited for too long.
+func (f *follower) patience() time.Duration {
+	least := time.Hour
+	for _, p := range f.parts {
+		if !p.waits.IsZero() {
+			least = min(least, time.Until(p.waits))
+		}
+	}
+	return least
+}
+
+// late counts parts as missing that have waited for too long, and tries again to fetch.
+func (f *follower) late(ctx context.Context) error {
+	for i, p := range f.parts {
+		if p.waits.IsZero() || time.Now().Before(p.waits) {
+			continue
+		}
+		p.waits = time.Time{}
+		if s, _ := f.standing(p); s == kept {
+			f.fetch(ctx, i)
+			continue
+		}
+		if err := f.deleted(ctx); err != nil {
+			return err
+		}
+		f.miss(p, p.why)
+	}
+	return nil
+}
+
+func (f *follower) standing(p *part) (standing, string) {
+	if p.pod == nil {
+		return waiting, p.why
+	}
+	return standingOf(p.pod)
+}
+
+// see takes note of a pod.
+func (f *follower) see(ctx context.Context, s seen) error {
+	index, err := strconv.Atoi(s.pod.Labels[indexLabel])
+	if err != nil || index < 0 || index >= len(f.parts) || f.parts[index].done {
+		return nil // nothing of ours, or its results are here
+	}
+	p := f.parts[index]
+	at, why := standingOf(s.pod)
+	if p.pod != nil && s.pod.UID != p.pod.UID && s.pod.CreationTimestamp.Before(&p.pod.CreationTimestamp) {
+		if at == failed { // the pod of an earlier try, as a list may have it after its successor
+			f.fail(p, s.pod.UID, why)
+		}
+		return nil
+	}
+	p.pod = s.pod
+	if s.gone {
+		if err := f.deleted(ctx); err != nil {
+			return err
+		}
+		if at != failed {
+			at, why = failed, "its pod was deleted"
+		}
+	}
+	if at != waiting && at != failed {
+		p.missing, p.waits = "", time.Time{}
+	}
+	switch at {
+	case waiting:
+		if p.waits.IsZero() {
+			p.waits = time.Now().Add(startPatience)
+		}
+		if p.why = why; p.why == "" {
+			p.why = "its pod did not start"
+		}
+		for _, before := range p.failed {
+			p.why = before + "; then " + p.why
+		}
+	case running:
+		f.say(p, "measures")
+	case kept:
+		f.fetch(ctx, index)
+	case unanswering:
+		f.miss(p, why+"; what it measures is kept there")
+	case finished:
+		f.miss(p, "its pod ended before its results were fetched; they are kept there")
+	case failed:
+		f.fail(p, s.pod.UID, why)
+	}
+	return nil
+}
+
+// fail takes note of a pod that ended without results: the Job makes another one, once.
+func (f *follower) fail(p *part, pod types.UID, why string) {
+	if p.failed[pod] != "" {
+		return
+	}
+	p.failed[pod] = why
+	switch {
+	case len(p.failed) > retries:
+		if at, newest := f.standing(p); at == failed {
+			why = newest
+		}
+		f.miss(p, why)
+	case pod == p.pod.UID:
+		f.say(p, "failed, and is tried once more: "+why)
+		p.missing, p.why, p.waits = "", why, time.Now().Add(startPatience)
+	}
+}
+
+func (f *follower) miss(p *part, cause string) {
+	p.missing, p.waits = cause, time.Time{}
+	f.say(p, "missing: "+cause)
+}
+
+func (f *follower) say(p *part, text string) {
+	if p.said != text {
+		p.said = text
+		f.report(Event{p.node, text})
+	}
+}
+
+// deleted is a *Deleted where the study's parent is gone.
+func (f *follower) deleted(ctx context.Context) error {
+	parents := f.cluster.Client.CoreV1().ConfigMaps(f.cluster.Namespace)
+	there, err := parents.Get(ctx, f.study.Parent(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && !there.DeletionTimestamp.IsZero() {
+		return &Deleted{f.study.ID}
+	}
+	return nil // a server that does not answer is asked again when the next pod changes
+}
+
+// fetch begins to fetch what a node keeps.
+func (f *follower) fetch(ctx context.Context, index int) {
+	p := f.parts[index]
+	if p.running {
+		return
+	}
+	p.running = true
+	f.say(p, "has measured")
+	pod, of := p.pod.Name, f.study.Part(p.node)
+	go func() {
+		select {
+		case f.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		apart, err := f.cluster.fetch(ctx, pod, of, f.store)
+		<-f.slots
+		select {
+		case f.fetched <- fetch{index, apart, err}:
+		case <-ctx.Done():
+		}
+	}()
+}
+
+// note takes note of what came of a try to fetch.
+func (f *follower) note(ctx context.Context, done fetch) {
+	p := f.parts[done.index]
+	p.running = false
+	if done.err != nil {
+		if p.fetches++; p.fetches >= fetchTries {
+			f.miss(p, fmt.Sprintf("fetching failed: %v; the results are kept there", done.err))
+			return
+		}
+		f.say(p, fmt.Sprintf("fetching failed, and is tried again: %v", done.err))
+		p.waits = time.Now().Add(fetchAgain)
+		return
+	}
+	p.done, p.missing, p.waits = true, "", time.Time{}
+	text := "fetched"
+	if done.apart.Abs() > clocksApart {
+		direction := "ahead of"
+		if done.apart < 0 {
+			direction = "behind"
+		}
+		text += fmt.Sprintf("; its clock is %v %s this machine's: times of its run are its own",
+			done.apart.Abs().Round(100*time.Millisecond), direction)
+	}
+	f.say(p, text)
+	// One who cannot be told goes when the study's parent does.
+	if err := f.cluster.acknowledge(ctx, p.pod.Name, f.study.Part(p.node)); err != nil {
+		f.report(Event{p.node, fmt.Sprintf("could not be told so: %v", err)})
+	}
+	if err := f.cluster.release(ctx, p.node); err != nil {
+		f.report(Event{p.node, fmt.Sprintf("its lease is left: %v", err)})
+	}
+}
+
+func (f *follower) outcome() (o Outcome) {
+	for _, p := range f.parts {
+		switch {
+		case p.done:
+			o.Fetched = append(o.Fetched, p.node)
+		case p.missing != "":
+			o.Missing = append(o.Missing, Absence{p.node, p.missing})
+		}
+	}
+	return o
+}
+
+// fetch enters a node's run into the store, and gives by how much the node's clock is ahead, beyond
+// what the way of its answer may have taken.
+func (c *Cluster) fetch(ctx context.Context, pod string, of record.Part, store *record.Store) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	from, to := io.Pipe()
+	asked := time.Now()
+	go func() { to.CloseWithError(c.Exec(ctx, pod, keeper, nodeCommand("export", of), to)) }()
+	clock, heard, err := receive(ctx, from, store, of)
+	// What is not read must not hold up who writes it.
+	err = errors.Join(err, from.CloseWithError(errors.New("not read to the end")))
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case clock.After(heard):
+		return clock.Sub(heard), nil
+	case clock.Before(asked):
+		return clock.Sub(asked), nil
+	}
+	return 0, nil
+}
+
+func (c *Cluster) acknowledge(ctx context.Context, pod string, of record.Part) error {
+	return c.Exec(ctx, pod, keeper, nodeCommand("acknowledge", of), io.Discard)
+}
+
+func nodeCommand(command string, of record.Part) []string {
+	return []string{program, "node", command, "--study", of.Study, "--node", of.Node}
+}

@@ -1,0 +1,307 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
+// manager is the field manager of server-side apply.
+const manager = "kubectl-tare"
+
+// Labels of all objects.
+const (
+	nameLabel    = "app.kubernetes.io/name"
+	studyLabel   = "app.kubernetes.io/instance"
+	managerLabel = "app.kubernetes.io/managed-by"
+	indexLabel   = "tare/node-index" // in Study.Nodes: a node's name can be too long for a label
+)
+
+// Toleration is the key of taints that the pods tolerate, with any effect: it keeps others off.
+const Toleration = "tare"
+
+const (
+	program      = "/kubectl-tare" // in the image
+	measurer     = "measure"       // the container that measures, and ends
+	keeper       = "keep"          // the one that keeps the results until they are acknowledged
+	retries      = 1
+	unreachable  = 10 * time.Minute // a partition that is shorter costs nothing
+	ending       = time.Minute      // for tare to remove what it made on the node
+	deletingJob  = time.Minute
+	lookingAgain = time.Second
+)
+
+func parentName(study string) string { return "tare-" + study }
+
+func (s Study) jobName(index int) string { return parentName(s.ID) + "-" + strconv.Itoa(index) }
+
+func leaseName(node string) string { return "tare-" + node }
+
+func (s Study) labels() map[string]string {
+	return map[string]string{nameLabel: "tare", studyLabel: s.ID, managerLabel: manager}
+}
+
+// NoStudy says that the cluster has no such study.
+type NoStudy struct{ ID, Namespace string }
+
+func (n *NoStudy) Error() string {
+	return fmt.Sprintf("namespace %s has no study %s: kubectl get configmaps -A -l %s=%s lists them", n.Namespace, n.ID, managerLabel, manager)
+}
+
+// Create makes the parent of a study.
+func (c *Cluster) Create(ctx context.Context, s Study) (Study, error) {
+	args, err := json.Marshal(s.Args)
+	if err != nil {
+		return s, err
+	}
+	parent := corev1ac.ConfigMap(s.Parent(), c.Namespace).
+		WithLabels(s.labels()).
+		WithImmutable(true).
+		WithData(map[string]string{
+			"arguments": string(args), "selector": s.Selector, "image": s.Image, "nodes": strings.Join(s.Nodes, "\n"),
+		})
+	made, err := c.Client.CoreV1().ConfigMaps(c.Namespace).Apply(ctx, parent, applying)
+	if err != nil {
+		return s, fmt.Errorf("make the study's object: %w", err)
+	}
+	s.parent = made.UID
+	return s, nil
+}
+
+var applying = metav1.ApplyOptions{FieldManager: manager}
+
+// Load reads a study from its parent. The error may be a *NoStudy.
+func (c *Cluster) Load(ctx context.Context, id string) (Study, error) {
+	parent, err := c.Client.CoreV1().ConfigMaps(c.Namespace).Get(ctx, parentName(id), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return Study{}, &NoStudy{id, c.Namespace}
+	}
+	if err != nil {
+		return Study{}, fmt.Errorf("read the study's object: %w", err)
+	}
+	return studyOf(parent)
+}
+
+func studyOf(parent *corev1.ConfigMap) (Study, error) {
+	s := Study{
+		ID: parent.Labels[studyLabel], Selector: parent.Data["selector"], Image: parent.Data["image"],
+		Nodes: strings.Split(parent.Data["nodes"], "\n"), parent: parent.UID,
+	}
+	err := json.Unmarshal([]byte(parent.Data["arguments"]), &s.Args)
+	if err == nil && parent.Name != s.Parent() {
+		err = errors.New("its label and its name differ")
+	}
+	if err != nil {
+		return s, fmt.Errorf("ConfigMap %s is not a study's: %w", parent.Name, err)
+	}
+	return s, nil
+}
+
+// Unfinished finds the newest study of the same command line that the cluster still has. found is
+// false where there is none.
+func (c *Cluster) Unfinished(ctx context.Context, wanted Study) (s Study, found bool, err error) {
+	list, err := c.Client.CoreV1().ConfigMaps(c.Namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: managerLabel + "=" + manager})
+	if err != nil {
+		return s, false, fmt.Errorf("look for the same study: %w", err)
+	}
+	for _, parent := range list.Items {
+		other, err := studyOf(&parent)
+		same := err == nil && parent.DeletionTimestamp.IsZero() && slices.Equal(other.Args, wanted.Args) &&
+			other.Selector == wanted.Selector && other.Image == wanted.Image
+		if same && other.ID > s.ID {
+			s, found = other, true
+		}
+	}
+	return s, found, nil
+}
+
+// Delete deletes a study's parent, and with it everything of it.
+func (c *Cluster) Delete(ctx context.Context, s Study) error {
+	background := metav1.DeletePropagationBackground
+	err := c.Client.CoreV1().ConfigMaps(c.Namespace).
+		Delete(ctx, s.Parent(), metav1.DeleteOptions{PropagationPolicy: &background})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the study's object: %w", err)
+	}
+	return nil
+}
+
+// owned says to the API server that an object goes when the study does.
+func (s Study) owned() metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: s.Parent(), UID: s.parent}
+}
+
+// take takes a node for a study. It is made, not applied: an object that is there already means
+// that another study has the node. A lease is renewed by nobody: it is the study's until its
+// node's results are there, or its parent is deleted, however long nobody looks after it.
+func (c *Cluster) take(ctx context.Context, s Study, node string) (holder string, err error) {
+	now := metav1.NowMicro()
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: leaseName(node), Labels: s.labels(), OwnerReferences: []metav1.OwnerReference{s.owned()},
+		},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &s.ID, AcquireTime: &now},
+	}
+	leases := c.Client.CoordinationV1().Leases(c.Namespace)
+	_, err = leases.Create(ctx, lease, metav1.CreateOptions{FieldManager: manager})
+	if !apierrors.IsAlreadyExists(err) {
+		return s.ID, err
+	}
+	there, err := leases.Get(ctx, lease.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	if there.Spec.HolderIdentity == nil {
+		return "", fmt.Errorf("lease %s has no holder", lease.Name)
+	}
+	return *there.Spec.HolderIdentity, nil
+}
+
+// release gives a node back.
+func (c *Cluster) release(ctx context.Context, node string) error {
+	err := c.Client.CoordinationV1().Leases(c.Namespace).Delete(ctx, leaseName(node), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// start has a node measure, unless it does. cause says why it cannot.
+func (c *Cluster) start(ctx context.Context, s Study, index int) (cause string, err error) {
+	node := s.Nodes[index]
+	holder, err := c.take(ctx, s, node)
+	if err != nil {
+		return "", fmt.Errorf("take node %s: %w", node, err)
+	}
+	if holder != s.ID {
+		return fmt.Sprintf("study %s has it: wait for it, or kubectl delete -n %s configmap %s", holder, c.Namespace, parentName(holder)), nil
+	}
+	there, err := c.clear(ctx, s.jobName(index))
+	if err != nil || there {
+		return "", err
+	}
+	if _, err = c.Client.BatchV1().Jobs(c.Namespace).Apply(ctx, s.job(c.Namespace, index), applying); err != nil {
+		err = fmt.Errorf("make the Job of node %s: %w", node, err)
+	}
+	return "", err
+}
+
+// clear deletes a Job that has ended, and waits until it is gone. there reports one that goes on.
+func (c *Cluster) clear(ctx context.Context, name string) (there bool, err error) {
+	jobs, background := c.Client.BatchV1().Jobs(c.Namespace), metav1.DeletePropagationBackground
+	for deadline := time.Now().Add(deletingJob); ; {
+		job, err := jobs.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("read Job %s: %w", name, err)
+		}
+		if job.DeletionTimestamp.IsZero() && !hasEnded(job) {
+			return true, nil
+		}
+		if time.Now().After(deadline) {
+			return false, fmt.Errorf("job %s is not deleted within %v", name, deletingJob)
+		}
+		if job.DeletionTimestamp.IsZero() {
+			err := jobs.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return false, fmt.Errorf("delete Job %s: %w", name, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		case <-time.After(lookingAgain):
+		}
+	}
+}
+
+func hasEnded(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue
+	})
+}
+
+// job is the Job of one node. A pod that fails is replaced once, when it has ended: the second goes
+// on with what the first kept on the node.
+func (s Study) job(namespace string, index int) *batchv1ac.JobApplyConfiguration {
+	owner := s.owned()
+	labels := s.labels()
+	labels[indexLabel] = strconv.Itoa(index)
+	return batchv1ac.Job(s.jobName(index), namespace).
+		WithLabels(labels).
+		WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID)).
+		WithSpec(batchv1ac.JobSpec().
+			WithBackoffLimit(retries).
+			WithPodReplacementPolicy(batchv1.Failed).
+			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(s.pod(index))))
+}
+
+// pod is the pod of one node: a container that measures, and then one that keeps the results. That
+// the first has ended is what the API server reports: nothing has to ask the node meanwhile.
+func (s Study) pod(index int) *corev1ac.PodSpecApplyConfiguration {
+	node := s.Nodes[index]
+	part := func(command string) []string {
+		return []string{"node", command, "--study", s.ID, "--node", node}
+	}
+	container := func(name string, args []string) *corev1ac.ContainerApplyConfiguration {
+		return corev1ac.Container().WithName(name).WithImage(s.Image).WithImagePullPolicy(corev1.PullIfNotPresent).
+			WithCommand(program).WithArgs(args...).
+			WithEnv(corev1ac.EnvVar().WithName("TARE_HOME").WithValue(StateDir)).
+			WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
+	}
+	here := corev1ac.NodeSelectorRequirement().
+		WithKey(metav1.ObjectNameField).WithOperator(corev1.NodeSelectorOpIn).WithValues(node)
+	tolerations := []*corev1ac.TolerationApplyConfiguration{
+		corev1ac.Toleration().WithKey(Toleration).WithOperator(corev1.TolerationOpExists),
+	}
+	for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady} {
+		tolerations = append(tolerations, corev1ac.Toleration().WithKey(key).WithOperator(corev1.TolerationOpExists).
+			WithEffect(corev1.TaintEffectNoExecute).WithTolerationSeconds(int64(unreachable.Seconds())))
+	}
+	return corev1ac.PodSpec().
+		WithRestartPolicy(corev1.RestartPolicyNever).
+		WithHostPID(true).
+		WithHostNetwork(true).
+		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
+		WithTerminationGracePeriodSeconds(int64(ending.Seconds())).
+		// By its name, as a DaemonSet does: the label of a host name need not be unique.
+		WithAffinity(corev1ac.Affinity().WithNodeAffinity(corev1ac.NodeAffinity().
+			WithRequiredDuringSchedulingIgnoredDuringExecution(corev1ac.NodeSelector().
+				WithNodeSelectorTerms(corev1ac.NodeSelectorTerm().WithMatchFields(here))))).
+		WithTolerations(tolerations...).
+		WithInitContainers(container(measurer, slices.Concat(part("run"), []string{"--"}, literal(s.Args))).
+			WithSecurityContext(measuring())).
+		WithContainers(container(keeper, part("keep")).
+			WithSecurityContext(keeping()).
+			WithVolumeMounts(corev1ac.VolumeMount().WithName("state").WithMountPath(StateDir))).
+		WithVolumes(corev1ac.Volume().WithName("state").WithHostPath(corev1ac.HostPathVolumeSource().
+			WithPath(StateDir).WithType(corev1.HostPathDirectoryOrCreate)))
+}
+
+// literal keeps the kubelet from replacing $(NAME) in arguments.
+func literal(args []string) []string {
+	escaped := make([]string, len(args))
+	for i, arg := range args {
+		escaped[i] = strings.ReplaceAll(arg, "$", "$$")
+	}
+	return escaped
+}
