@@ -85,7 +85,7 @@ go:
 	@scripts/setup.sh which-go >/dev/null 2>&1 || scripts/setup.sh go
 
 .PHONY: build
-build: go ## bin/tare, and bin/annexd and bin/annex of the memory extension: static binaries; needs Go and nothing else
+build: go ## bin/tare, bin/annexd and bin/annex of the memory extension, and bin/kubectl-tare: static binaries; needs Go and nothing else
 	@mkdir -p bin
 	$(GO) $(BUILD) -o bin/ ./cmd/...
 
@@ -161,8 +161,9 @@ tarball: dist ## dist/tare-VERSION-linux-ARCH.tar.gz, for amd64 and arm64
 	for arch in $(ARCHITECTURES); do scripts/package.sh tarball $(VERSION) $$arch dist/$$arch dist; done
 
 .PHONY: image
-image: dist ## dist/tare-VERSION-image-ARCH.tar, which docker load and podman load take
+image: dist ## dist/tare-VERSION-image-ARCH.tar, which docker load and podman load take; dist/kubectl-tare-VERSION-image.tar for nodes of a cluster, with its digest
 	for arch in $(ARCHITECTURES); do $(GO) run scripts/image.go -version $(VERSION) -arch $$arch -binaries dist/$$arch -out dist; done
+	$(GO) run scripts/image.go -nodes -version $(VERSION) -binaries dist -out dist
 
 .PHONY: lint
 lint: go ## gofmt, go mod tidy, go vet, staticcheck, shellcheck

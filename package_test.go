@@ -25,6 +25,9 @@ func TestInstallAndUninstall(t *testing.T) {
 			}
 		}
 	}
+	if err := os.WriteFile(filepath.Join(binaries, "kubectl-tare"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	other := filepath.Join(destination, "opt/tare/bin/other")
 	if err := os.MkdirAll(filepath.Dir(other), 0o755); err != nil {
 		t.Fatal(err)
@@ -43,7 +46,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		t.Fatalf("install: %v\n%s", err, out)
 	}
 	installed := below(t, destination)
-	for _, want := range []string{"opt/tare/bin/tare", "opt/tare/share/man/man1/annex.1", "opt/tare/share/doc/tare/annexd.service", "opt/tare/share/bash-completion/completions/tare"} {
+	for _, want := range []string{"opt/tare/bin/tare", "opt/tare/bin/kubectl-tare", "opt/tare/share/man/man1/annex.1", "opt/tare/share/doc/tare/annexd.service", "opt/tare/share/bash-completion/completions/tare"} {
 		if !slices.Contains(installed, want) {
 			t.Errorf("%s is not among what was installed: %q", want, installed)
 		}

@@ -6,8 +6,8 @@
 #   package.sh deb VERSION ARCH BINARIES OUT     tare_VERSION_ARCH.deb
 #   package.sh tarball VERSION ARCH BINARIES OUT tare-VERSION-linux-ARCH.tar.gz
 #
-# BINARIES is a directory with tare, annexd and annex, and with man/ and completions/ as
-# cli/reference makes them. ARCH is amd64 or arm64.
+# BINARIES is a directory with tare, annexd, annex and kubectl-tare, and with man/ and completions/
+# as cli/reference makes them. ARCH is amd64 or arm64.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -29,6 +29,7 @@ files() {
 		echo "$binaries/completions/zsh/_$name 644 $prefix/share/zsh/site-functions/_$name"
 		echo "$binaries/completions/fish/$name.fish 644 $prefix/share/fish/vendor_completions.d/$name.fish"
 	done
+	echo "$binaries/kubectl-tare 755 $prefix/bin/kubectl-tare"
 	for name in "$binaries"/man/*; do
 		echo "$name 644 $prefix/share/man/man${name##*.}/${name##*/}"
 	done
