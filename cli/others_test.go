@@ -18,14 +18,13 @@ import (
 	"tare/kernel/file"
 	"tare/lab"
 	"tare/platform"
-	"tare/platform/agent"
 	"tare/platform/conformance"
 	"tare/record"
 	"tare/report"
 	"tare/terminal"
 )
 
-// Of all directories, locks and sockets that tare, its agent and annexd make, another user
+// Of all directories, locks and sockets that tare and annexd make, another user
 // reads the results, and opens, writes or connects to nothing else.
 func TestOtherUsersReachResultsAlone(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -49,11 +48,6 @@ func TestOtherUsersReachResultsAlone(t *testing.T) {
 	must(err)
 	_, err = image.OpenStore(filepath.Join(home, "images"), func(string) {})
 	must(err)
-	_, err = agent.OpenIdentity(filepath.Join(home, "agent", "identity.pem"))
-	must(err)
-	called, err := listenUnix(t.Context(), filepath.Join(home, "agent.sock"))
-	must(err)
-	defer called.Close()
 	annexd, err := control.Listen(filepath.Join(home, "annex", "run", "annexd.sock"))
 	must(err)
 	defer annexd.Close()

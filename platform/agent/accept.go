@@ -9,20 +9,17 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/mdlayher/vsock"
 )
 
 // bounds are what whoever connects to a listener may take.
 type bounds struct {
 	handshake  time.Duration // from its coming to its greeting
 	handshakes int           // that go on at a time
-	perPeer    int           // of them, those of one peer
 	clients    int           // that have greeted, at a time
 }
 
 // ordinary bounds leave room for whoever may come in though all sorts of others connect.
-var ordinary = bounds{handshake: HandshakeBound, handshakes: 64, perPeer: 8, clients: 16}
+var ordinary = bounds{handshake: HandshakeBound, handshakes: 64, clients: 16}
 
 // Accept serves whoever connects to a listener, by serve, until ctx ends; then it waits
 // for all of them. What goes wrong with one client goes to complain, and with no
@@ -56,9 +53,7 @@ type door struct {
 // caller is a connection whose end has not greeted yet.
 type caller struct {
 	net.Conn
-	accepted net.Conn // below Conn, which may be TLS
-	door     *door
-	peer     string
+	door *door
 	// Of the door's lock:
 	away, placed bool
 }
@@ -86,33 +81,16 @@ func (d *door) accept(ctx context.Context) error {
 	}
 }
 
-// enter takes in who has connected, and sends another one away where there are too many: the
-// oldest of the same peer, or of the peer that has most.
+// enter takes in who has connected, and sends the oldest away where there are too many.
 func (d *door) enter(conn net.Conn) *caller {
-	c := &caller{Conn: conn, accepted: conn, door: d, peer: peerOf(conn.RemoteAddr())}
+	c := &caller{Conn: conn, door: d}
 	d.mu.Lock()
 	d.callers = append(d.callers, c)
-	of := map[string]int{}
-	for _, other := range d.callers {
-		of[other.peer]++
-	}
-	from := c.peer
-	if of[from] <= d.bounds.perPeer {
-		for peer, n := range of {
-			if n > of[from] {
-				from = peer
-			}
-		}
-	}
 	var out *caller
-	if of[c.peer] > d.bounds.perPeer || len(d.callers) > d.bounds.handshakes {
-		at := 0 // the oldest of all, where no peer has more than one
-		if of[from] > 1 {
-			at = slices.IndexFunc(d.callers, func(other *caller) bool { return other.peer == from })
-		}
-		out = d.callers[at]
+	if len(d.callers) > d.bounds.handshakes {
+		out = d.callers[0]
 		out.away = true
-		d.callers = slices.Delete(d.callers, at, at+1)
+		d.callers = slices.Delete(d.callers, 0, 1)
 		d.sent++
 	}
 	sent := 0
@@ -121,11 +99,10 @@ func (d *door) enter(conn net.Conn) *caller {
 	}
 	d.mu.Unlock()
 	if out != nil {
-		_ = out.accepted.Close()
+		_ = out.Close()
 	}
 	if sent > 0 {
-		d.complain(fmt.Errorf("%d connections were sent away before they shook hands: more than %d of one peer, or %d in all",
-			sent, d.bounds.perPeer, d.bounds.handshakes))
+		d.complain(fmt.Errorf("%d connections were sent away before they shook hands: more than %d", sent, d.bounds.handshakes))
 	}
 	return c
 }
@@ -164,36 +141,9 @@ func (c *caller) greet() error {
 	return c.SetReadDeadline(time.Time{}) // from now on, silence is no fault
 }
 
-// peerOf is who shares one bound: a host of the network (of IPv6, a network of hosts), a
-// virtual machine, or whoever may open a Unix socket.
-func peerOf(at net.Addr) string {
-	switch at := at.(type) {
-	case *net.TCPAddr:
-		ip := at.AddrPort().Addr().Unmap()
-		if ip.Is6() {
-			network, _ := ip.WithZone("").Prefix(64)
-			return network.String()
-		}
-		return ip.String()
-	case *vsock.Addr:
-		return fmt.Sprint(at.ContextID)
-	}
-	return ""
-}
-
-// serveOne lets one connection in, and serves it.
+// serveOne serves one connection, which has so long to shake hands.
 func (d *door) serveOne(ctx context.Context, c *caller) error {
-	end := time.Now().Add(d.bounds.handshake)
-	if guarded, ok := d.listener.(*Listener); ok {
-		admitting, cancel := context.WithDeadline(ctx, end)
-		defer cancel()
-		secured, err := guarded.Admit(admitting, c.Conn)
-		if err != nil {
-			return err
-		}
-		c.Conn = secured
-	}
-	if err := c.SetReadDeadline(end); err != nil { // greet lifts it
+	if err := c.SetReadDeadline(time.Now().Add(d.bounds.handshake)); err != nil { // greet lifts it
 		return errors.Join(err, c.Close())
 	}
 	return d.serve(ctx, c)

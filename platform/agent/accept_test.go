@@ -14,19 +14,29 @@ import (
 	"tare/platform"
 )
 
-// opened is an agent's door, to whoever comes or to who shows a key. What it complains
-// of comes through the channel.
-func opened(t *testing.T, identity *Identity, b bounds) (net.Listener, <-chan error) {
+// opened is an agent's door, to whoever comes, and how to it. What it complains of comes
+// through the channel.
+func opened(t *testing.T, b bounds) (dial func() net.Conn, complaints <-chan error) {
 	t.Helper()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	l := listening(t)
+	return func() net.Conn {
+		t.Helper()
+		conn, err := net.Dial("unix", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}, served(t, l, b)
+}
+
+func listening(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := inner
-	if identity != nil {
-		l = &Listener{inner, identity, func() (Peers, error) { return Peers{identity.Fingerprint(): true}, nil }}
-	}
-	return l, served(t, l, b)
+	return l
 }
 
 func served(t *testing.T, l net.Listener, b bounds) <-chan error {
@@ -48,15 +58,6 @@ func served(t *testing.T, l net.Listener, b bounds) <-chan error {
 	return complaints
 }
 
-func key(t *testing.T) *Identity {
-	t.Helper()
-	i, err := OpenIdentity(filepath.Join(t.TempDir(), "identity.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return i
-}
-
 // stumbling is a listener that fails as often as it is set to before it accepts.
 type stumbling struct {
 	net.Listener
@@ -67,7 +68,7 @@ func (s *stumbling) Accept() (net.Conn, error) {
 	if len(s.faults) > 0 {
 		err := s.faults[0]
 		s.faults = s.faults[1:]
-		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", err)}
+		return nil, &net.OpError{Op: "accept", Net: "unix", Err: os.NewSyscallError("accept4", err)}
 	}
 	return s.Listener.Accept()
 }
@@ -75,12 +76,9 @@ func (s *stumbling) Accept() (net.Conn, error) {
 // What keeps one connection from being accepted, or descriptors that have run out, do
 // not end the agent.
 func TestAcceptingGoesOn(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := listening(t)
 	complaints := served(t, &stumbling{l, []error{syscall.EMFILE, syscall.EMFILE, syscall.ECONNABORTED}}, ordinary)
-	conn, err := net.Dial("tcp", l.Addr().String())
+	conn, err := net.Dial("unix", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,13 +97,7 @@ func TestAcceptingGoesOn(t *testing.T) {
 
 // A listener that is broken ends the agent, as does the agent's own end while it rests.
 func TestAcceptingEnds(t *testing.T) {
-	listen := func(faults ...error) *stumbling {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &stumbling{l, faults}
-	}
+	listen := func(faults ...error) *stumbling { return &stumbling{listening(t), faults} }
 	d := &door{listener: listen(syscall.EBADF), complain: func(error) {}, bounds: ordinary}
 	if err := d.accept(t.Context()); !errors.Is(err, syscall.EBADF) {
 		t.Errorf("a broken listener: %v", err)
@@ -117,101 +109,53 @@ func TestAcceptingEnds(t *testing.T) {
 	}
 }
 
-// However many connect and say nothing, who has a key comes in, and where there are no keys
-// who speaks does; and of clients there is a bound, and who exceeds it learns so.
-func TestStrangersTakeNoPlaces(t *testing.T) {
-	own := key(t)
-	for _, identity := range []*Identity{own, nil} {
-		b := bounds{time.Minute, 8, 4, 1} // no stranger's time is over before the test is
-		l, complaints := opened(t, identity, b)
-		at := Address{Network: "tcp", At: l.Addr().String()}
-		dial := func() (*Client, error) {
-			if identity != nil {
-				return Dial(t.Context(), at, own, Agents{at.At: Peers{own.Fingerprint(): true}}, "1")
-			}
-			conn, err := net.Dial("tcp", at.At)
-			if err != nil {
-				return nil, err
-			}
-			return Connect(t.Context(), conn, "1")
-		}
-		for range 10 * b.handshakes {
-			conn, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-		}
-		c, err := dial()
-		if err != nil {
+// However many connect and say nothing, who speaks comes in; and of clients there is a bound,
+// and who exceeds it learns so.
+func TestTheSilentTakeNoPlaces(t *testing.T) {
+	b := bounds{time.Minute, 8, 1} // nobody's time is over before the test is
+	reach, complaints := opened(t, b)
+	dial := func() (*Client, error) { return Connect(t.Context(), reach(), "1") }
+	for range 10 * b.handshakes {
+		reach()
+	}
+	c, err := dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late, err := dial(); err == nil {
+		late.Close()
+		t.Error("a client too many is served")
+	} else if !strings.Contains(err.Error(), "1 clients") {
+		t.Errorf("it is reported: %v", err)
+	}
+	// However many were sent away, it is reported once in a while.
+	if err := <-complaints; err == nil || !strings.Contains(err.Error(), "more than 8") || len(complaints) > 0 {
+		t.Errorf("reported: %v, and of %d more", err, len(complaints))
+	}
+	// Who goes makes room.
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	for err := errors.New("none yet"); err != nil; {
+		if c, err = dial(); err != nil && !strings.Contains(err.Error(), "1 clients") {
 			t.Fatal(err)
 		}
-		if late, err := dial(); err == nil {
-			late.Close()
-			t.Error("a client too many is served")
-		} else if !strings.Contains(err.Error(), "1 clients") {
-			t.Errorf("it is reported: %v", err)
-		}
-		// However many were sent away, it is reported once in a while.
-		if err := <-complaints; err == nil || !strings.Contains(err.Error(), "4 of one peer") || len(complaints) > 0 {
-			t.Errorf("reported: %v, and of %d more", err, len(complaints))
-		}
-		// Who goes makes room.
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-		for err := errors.New("none yet"); err != nil; {
-			if c, err = dial(); err != nil && !strings.Contains(err.Error(), "1 clients") {
-				t.Fatal(err)
-			}
-		}
-		c.Close()
-	}
-}
-
-// Where the bound is that of all, a peer with one connection is not the one to go.
-func TestThePeerWithMostMakesRoom(t *testing.T) {
-	d := &door{bounds: bounds{time.Minute, 4, 3, 1}, complain: func(error) {}}
-	from := func(address string) *caller {
-		conn, _ := net.Pipe()
-		c := d.enter(&calling{conn, &net.TCPAddr{IP: net.ParseIP(address)}})
-		return c
-	}
-	alone := from("192.0.2.1")
-	many := []*caller{from("2001:db8::1"), from("2001:db8::2"), from("2001:db8::3")}
-	last := from("192.0.2.2")
-	if d.sentAway(alone) || d.sentAway(last) || !d.sentAway(many[0]) || d.sentAway(many[1]) {
-		t.Errorf("of %d callers the wrong one went", 5)
-	}
-	if err := many[0].greet(); err == nil {
-		t.Error("who was sent away is a client")
-	}
-}
-
-type calling struct {
-	net.Conn
-	from net.Addr
-}
-
-func (c *calling) RemoteAddr() net.Addr { return c.from }
-
-// Who does not end a handshake is sent away in time.
-func TestHandshakesAreBounded(t *testing.T) {
-	t.Parallel()
-	own := key(t)
-	l, complaints := opened(t, own, bounds{patience, 2, 2, 1})
-	silent, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	at := Address{Network: "tcp", At: l.Addr().String()}
-	c, err := Dial(t.Context(), at, own, Agents{at.At: Peers{own.Fingerprint(): true}}, "1")
-	if err != nil {
-		t.Fatal(err)
 	}
 	c.Close()
-	if err := <-complaints; !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("reported of the silent: %v", err)
+}
+
+// The oldest caller makes room, and becomes no client afterwards.
+func TestTheOldestMakesRoom(t *testing.T) {
+	d := &door{bounds: bounds{time.Minute, 2, 1}, complain: func(error) {}}
+	var callers []*caller
+	for range 3 {
+		conn, _ := net.Pipe()
+		callers = append(callers, d.enter(conn))
+	}
+	if !d.sentAway(callers[0]) || d.sentAway(callers[1]) || d.sentAway(callers[2]) {
+		t.Error("of three callers the wrong one went")
+	}
+	if err := callers[0].greet(); err == nil {
+		t.Error("who was sent away is a client")
 	}
 }

@@ -1,13 +1,12 @@
 // Package agent carries the platform interface over a stream: a Server at one end
 // has platforms, and at the other a Client's [Client.Platform] is a platform like any
 // other, whose programs run where the server is. So a container in a virtual machine
-// is the platform oci behind an agent that the machine has booted with, and a program
-// on another host is the platform bare there.
+// is the platform oci behind an agent that the machine has booted with.
 //
-// The stream is anything that carries bytes both ways: a virtio serial port, a
-// socket, a TLS connection ([Identity]). Over it runs yamux, which makes many streams
-// of one and notices a peer that is dead, and over that HTTP with JSON, a request for
-// each call of the interface. The protocol is described in docs/agent.md.
+// The stream is anything that carries bytes both ways, such as a virtio serial port or
+// vsock. Whoever has its other end runs programs as root: it is never a network's.
+// Over it runs yamux, which makes many streams of one, and over that HTTP with JSON, a
+// request for each call of the interface. The protocol is described in docs/agent.md.
 //
 // What a program makes stands in the ledger of the agent's host, where it is made;
 // on the client's host there are but listeners ([platform.Instance].Address), which

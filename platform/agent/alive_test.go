@@ -134,20 +134,12 @@ func TestDeathIsNoticed(t *testing.T) {
 // longer than that.
 func TestSilentClientsAreSentAway(t *testing.T) {
 	t.Parallel()
-	l, complaints := opened(t, nil, bounds{patience, 4, 4, 4})
-	conn, err := net.Dial("tcp", l.Addr().String())
+	dial, complaints := opened(t, bounds{patience, 4, 4})
+	c, err := Connect(t.Context(), dial(), "1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Connect(t.Context(), conn, "1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
+	silent := dial()
 	if n, err := silent.Read(make([]byte, 64)); err == nil && n == 0 {
 		t.Error("it is answered")
 	}
@@ -225,8 +217,6 @@ func waysIn(t *testing.T) map[string]func() (client, server net.Conn) {
 		}
 	}
 	ways := map[string]func() (net.Conn, net.Conn){"pipe": net.Pipe}
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	ways["tcp"] = dialled(tcp, err, func() (net.Conn, error) { return net.Dial("tcp", tcp.Addr().String()) })
 	path := filepath.Join(t.TempDir(), "socket")
 	unix, err := net.Listen("unix", path)
 	ways["unix"] = dialled(unix, err, func() (net.Conn, error) { return net.Dial("unix", path) })
@@ -276,39 +266,5 @@ func TestASilentClientThatIsServedAlone(t *testing.T) {
 	s := &Server{Version: "1", Patience: 50 * time.Millisecond}
 	if err := s.Serve(t.Context(), server); !errors.Is(err, errUnmet) {
 		t.Errorf("reported: %v", err)
-	}
-}
-
-// picky refuses every setting.
-type picky struct{ inert }
-
-func (picky) Supports(platform.Setting) error {
-	return &platform.Unsupported{Platform: "inert", Key: "memory", Reason: "no limit"}
-}
-
-// A platform that is called otherwise on this side refuses by that name.
-func TestPlatformUnderAnotherName(t *testing.T) {
-	client, server := net.Pipe()
-	served := make(chan error, 1)
-	go func() {
-		s := &Server{Version: "1", Platforms: func(string) (platform.Platform, error) { return picky{}, nil }}
-		served <- s.Serve(context.Background(), server)
-	}()
-	c, err := Connect(t.Context(), client, "1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const shown = "agent:node1:7070/inert"
-	p := c.PlatformAs("inert", shown)
-	var refused *platform.Unsupported
-	if err := p.Supports(platform.Setting{}); p.Name() != shown || !errors.As(err, &refused) || refused.Platform != shown || !strings.HasPrefix(err.Error(), shown) {
-		t.Errorf("%s refuses by %v", p.Name(), err)
-	}
-	if name := c.Platform("inert").Name(); name != "inert" {
-		t.Errorf("its own name is %s", name)
-	}
-	c.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
 	}
 }

@@ -72,14 +72,13 @@ func (b *box) Remove(ctx context.Context) error {
 
 // Box implements [platform.Boxing]: the programs' kernel is the agent's.
 func (r *remote) Box(ctx context.Context, spec platform.BoxSpec) (platform.Box, error) {
-	b, err := r.client.Box(ctx, spec)
-	return b, r.decoded(err)
+	return r.client.Box(ctx, spec)
 }
 
 // Groups implements [platform.Grouping].
 func (r *remote) Groups(ctx context.Context) error {
 	_, err := call[nothing](ctx, r.client, "groups", named{r.name})
-	return r.decoded(err)
+	return err
 }
 
 func (v *visit) groups(ctx context.Context, n named) (nothing, error) {

@@ -184,9 +184,9 @@ func TestGroupsCross(t *testing.T) {
 	for _, p := range []platform.Platform{newFake(), aloof{newFake()}} {
 		client, server := net.Pipe()
 		c := serve(t, &agent.Server{Version: version, Platforms: of(p), ImageDir: t.TempDir()}, client, server)
-		err := c.PlatformAs("fake", "agent:node/fake").(platform.Grouping).Groups(t.Context())
+		err := c.Platform("fake").(platform.Grouping).Groups(t.Context())
 		refused := new(platform.Unsupported)
-		if _, refuses := p.(platform.Grouping); refuses != errors.As(err, &refused) || refuses && refused.Platform != "agent:node/fake" {
+		if _, refuses := p.(platform.Grouping); refuses != errors.As(err, &refused) || refuses && refused.Platform != "fake" {
 			t.Errorf("%T: %v", p, err)
 		}
 	}

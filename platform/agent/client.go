@@ -82,9 +82,6 @@ func connect(
 		WriteBufferSize:     64 << 10,
 	}}
 	if err := c.shakeHands(ctx); err != nil {
-		if at, ok := conn.(*approached); ok && at.refused() != nil {
-			err = at.refused()
-		}
 		return nil, errors.Join(err, c.Close())
 	}
 	go c.watchPeer(interval)
@@ -243,19 +240,6 @@ func (c *Client) Clock(ctx context.Context) (Clock, error) {
 		}
 	}
 	return best, nil
-}
-
-// RoundTrips times n empty calls, one after another.
-func (c *Client) RoundTrips(ctx context.Context, n int) ([]time.Duration, error) {
-	took := make([]time.Duration, 0, max(n, 0))
-	for range n {
-		asked := time.Now()
-		if _, err := call[clockReading](ctx, c, "clock", nothing{}); err != nil {
-			return took, err
-		}
-		took = append(took, time.Since(asked))
-	}
-	return took, nil
 }
 
 // Has reports whether the agent has the image's root.

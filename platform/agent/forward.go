@@ -15,11 +15,7 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// Dial connects to a port of the agent's host.
-func (c *Client) Dial(ctx context.Context, port int) (net.Conn, error) {
-	return c.dial(ctx, "port="+strconv.Itoa(port))
-}
-
+// dial connects to a port of an instance.
 func (c *Client) dial(ctx context.Context, query string) (_ net.Conn, err error) {
 	stream, err := c.session.OpenStream()
 	if err != nil {

@@ -14,15 +14,6 @@ import (
 	"tare/probe/causes"
 )
 
-// Instance is what a Client's platforms launch: an instance that is watched at the
-// agent, and can give its address there.
-type Instance interface {
-	platform.Watching
-	platform.Apart
-	// AddressThere is where a client on the agent's own host reaches the port.
-	AddressThere(ctx context.Context, port int) (string, error)
-}
-
 // holder is what the client has of an instance, from its registration on.
 type holder struct {
 	client *Client
@@ -143,7 +134,10 @@ func (c *created) Stop(ctx context.Context) error { return c.stop(ctx) }
 // instance is a program at the agent.
 type instance struct{ *holder }
 
-var _ Instance = (*instance)(nil)
+var (
+	_ platform.Watching = (*instance)(nil)
+	_ platform.Apart    = (*instance)(nil)
+)
 
 // Machine implements [platform.Apart].
 func (i *instance) Machine() string { return i.client.Machine }
@@ -179,11 +173,6 @@ func (i *instance) Address(port int) string {
 
 // unanswered is an address to which no connection can be made.
 var unanswered = net.JoinHostPort("127.0.0.1", strconv.Itoa(0))
-
-func (i *instance) AddressThere(ctx context.Context, of int) (string, error) {
-	at, err := call[text](ctx, i.client, "address", port{i.id, of})
-	return at.Text, err
-}
 
 func (i *instance) Processes() ([]int, error) {
 	p, err := quick[processes](i.client, "processes", instanced{i.id})

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -14,23 +13,12 @@ import (
 // is besides a platform (a Creator, Reaching, Storing) it is here, too; and it is Boxing,
 // by the agent's own boxes. Where the agent has none of that name, the platform's Check
 // says so.
-func (c *Client) Platform(name string) platform.Platform { return c.PlatformAs(name, "") }
-
-// PlatformAs is Platform under another name on this side, such as "agent:node1:7070/bare":
-// it is called so, and refuses settings as that. What stands in the agent's ledger keeps
-// the agent's name.
-func (c *Client) PlatformAs(name, shown string) platform.Platform {
+func (c *Client) Platform(name string) platform.Platform {
 	d, err := quick[described](c, "describe", named{name})
-	r := &remote{client: c, name: name, shown: shown, fault: err}
-	if err == nil {
-		r.name = d.Name
-	}
-	if shown == "" {
-		r.shown = r.name
-	}
 	if err != nil {
-		return r
+		return &remote{client: c, name: name, fault: err}
 	}
+	r := &remote{client: c, name: d.Name}
 	creates, reaches, stores := creating{r}, reaching{r}, storing{r}
 	switch [3]bool{d.Creator, d.Reaching, d.Storing} {
 	case [3]bool{true, true, true}:
@@ -80,9 +68,8 @@ func (c *Client) PlatformAs(name, shown string) platform.Platform {
 // remote is one of the agent's platforms.
 type remote struct {
 	client *Client
-	name   string // the agent's
-	shown  string // on this side
-	fault  error  // why there is none
+	name   string
+	fault  error // why there is none
 }
 
 // creating, reaching and storing are what a platform may be besides: each has one
@@ -93,15 +80,7 @@ type (
 	storing  struct{ of *remote }
 )
 
-func (r *remote) Name() string { return r.shown }
-
-// decoded gives an error of the agent's in the words of this side.
-func (r *remote) decoded(err error) error {
-	if refused := new(platform.Unsupported); errors.As(err, &refused) && refused.Platform == r.name {
-		refused.Platform = r.shown // it crossed, and is nobody else's
-	}
-	return err
-}
+func (r *remote) Name() string { return r.name }
 
 func (r *remote) Check(ctx context.Context) error {
 	if r.fault != nil {
@@ -113,12 +92,12 @@ func (r *remote) Check(ctx context.Context) error {
 
 func (r *remote) Supports(s platform.Setting) error {
 	_, err := quick[nothing](r.client, "supports", setting{r.name, s})
-	return r.decoded(err)
+	return err
 }
 
 // Freezes implements [platform.Freezer]: the agent is asked for no such thing.
 func (r *remote) Freezes(context.Context, platform.Setting) error {
-	return &platform.Unsupported{Platform: r.shown, Key: "freezing", Reason: "the program's processes are behind an agent, out of reach of this host's freezer"}
+	return &platform.Unsupported{Platform: r.name, Key: "freezing", Reason: "the program's processes are behind an agent, out of reach of this host's freezer"}
 }
 
 func (r *remote) Version(ctx context.Context) string {
@@ -150,7 +129,7 @@ func (r *remote) Remove(ctx context.Context, e platform.Entry) error {
 
 func (r reaching) Reaches(s platform.Setting) error {
 	_, err := quick[nothing](r.of.client, "reaches", setting{r.of.name, s})
-	return r.of.decoded(err)
+	return err
 }
 
 func (s storing) StoredAt(ctx context.Context, of platform.Storage) (string, error) {
@@ -166,7 +145,7 @@ func (r *remote) Launch(ctx context.Context, spec platform.Spec) (platform.Insta
 	}
 	_, err = call[nothing](ctx, r.client, "launch", instanced{h.id})
 	if err = givenUp(ctx, r.client, err); err != nil {
-		return nil, h.abandon(ctx, r.decoded(err))
+		return nil, h.abandon(ctx, err)
 	}
 	return h.instance(), nil
 }
@@ -179,7 +158,7 @@ func (c creating) Create(ctx context.Context, spec platform.Spec) (platform.Crea
 	}
 	id, err := call[text](ctx, c.of.client, "create", instanced{h.id})
 	if err = givenUp(ctx, c.of.client, err); err != nil {
-		return nil, h.abandon(ctx, c.of.decoded(err))
+		return nil, h.abandon(ctx, err)
 	}
 	return &created{holder: h, id: id.Text}, nil
 }

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -81,6 +79,9 @@ func TestHandsAreShakenFirst(t *testing.T) {
 	ask(handler, "POST", "/v1/hello", equal, []byte("{}"))
 	if got := ask(handler, "POST", "/v1/clock", equal, []byte("{}")); got.Code != http.StatusOK {
 		t.Errorf("with an equal version: %d %s", got.Code, got.Body)
+	}
+	if got := ask(handler, "GET", "/v1/dial?port=1", equal, nil); got.Code != statusFailed {
+		t.Errorf("a port of the host, of no instance, is reached: %d %s", got.Code, got.Body)
 	}
 }
 
@@ -224,24 +225,6 @@ func FuzzErrors(f *testing.F) {
 			t.Errorf("%q is no error", text)
 		} else {
 			_ = err.Error()
-		}
-	})
-}
-
-func FuzzParseIdentity(f *testing.F) {
-	path := filepath.Join(f.TempDir(), "identity")
-	if err := makeIdentity(path); err != nil {
-		f.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(text)
-	f.Add([]byte("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if identity, err := parseIdentity(text); err == nil && identity.Fingerprint() == "" {
-			t.Errorf("%q is an identity without a fingerprint", text)
 		}
 	})
 }

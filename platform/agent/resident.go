@@ -365,14 +365,6 @@ func (v *visit) processes(_ context.Context, r instanced) (processes, error) {
 	return processes{pids}, err
 }
 
-func (v *visit) address(_ context.Context, p port) (text, error) {
-	_, inst, err := v.of(p.ID)
-	if err != nil {
-		return text{}, err
-	}
-	return text{inst.Address(p.Port)}, nil
-}
-
 // stop stops an instance, or what there is of it. One that is not known is gone.
 func (v *visit) stop(ctx context.Context, r instanced) (ending, error) {
 	i, err := v.find(r.ID)
@@ -511,9 +503,6 @@ func (v *visit) dialled(r *http.Request) (string, error) {
 	number, err := strconv.Atoi(query.Get("port"))
 	if err != nil || number < 1 || number > 65535 {
 		return "", fmt.Errorf("port %q: want 1 to 65535", query.Get("port"))
-	}
-	if !query.Has("id") {
-		return net.JoinHostPort("127.0.0.1", strconv.Itoa(number)), nil
 	}
 	_, inst, err := v.of(query.Get("id"))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -471,8 +472,7 @@ func echo(t *testing.T) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Bytes reach a port of the agent's both ways, and each direction ends by itself: by
-// Dial, and through an instance's address.
+// Bytes reach a port of an instance both ways, and each direction ends by itself.
 func TestPortsAreReached(t *testing.T) {
 	needRoot(t)
 	port := echo(t)
@@ -496,8 +496,6 @@ func TestPortsAreReached(t *testing.T) {
 			t.Errorf("%d bytes came back, %v; want the %d that went", len(got), err, len(sent))
 		}
 	}
-	check(c.Dial(t.Context(), port))
-
 	p, img := c.Platform("fake"), small(t)
 	if err := p.Prepare(t.Context(), img); err != nil {
 		t.Fatal(err)
@@ -511,8 +509,21 @@ func TestPortsAreReached(t *testing.T) {
 	if again := inst.Address(port); again != at {
 		t.Errorf("at %s, and asked again at %s", at, again)
 	}
-	if there, err := inst.(agent.Instance).AddressThere(t.Context(), port); err != nil || there != fmt.Sprintf("127.0.0.1:%d", port) {
-		t.Errorf("there it is at %q, %v", there, err)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	for _, port := range []int{nobody, 0} {
+		conn, err := net.Dial("tcp", inst.Address(port))
+		if err == nil { // it accepts at once, and ends as soon as the agent says so
+			_, err = conn.Read(make([]byte, 1))
+			conn.Close()
+		}
+		if !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("port %d, which nobody serves: %v", port, err)
+		}
 	}
 	if machine := inst.(platform.Apart).Machine(); machine != "vm:fake" {
 		t.Errorf("on machine %q", machine)
@@ -522,22 +533,6 @@ func TestPortsAreReached(t *testing.T) {
 	}
 	if _, err := net.Dial("tcp", at); err == nil {
 		t.Error("its listener survived its stop")
-	}
-
-	if _, err := c.Dial(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "65535") {
-		t.Errorf("port 0: %v", err)
-	}
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := l.Addr().(*net.TCPAddr).Port
-	l.Close()
-	if conn, err := c.Dial(t.Context(), nobody); err == nil {
-		conn.Close()
-		t.Error("reached a port that nobody serves")
-	} else if !strings.Contains(err.Error(), "refused") {
-		t.Errorf("a port that nobody serves: %v", err)
 	}
 }
 
@@ -552,9 +547,6 @@ func TestClock(t *testing.T) {
 	hello := c.Hello()
 	if hello.CPUs < 1 || hello.Memory <= 0 || hello.Kernel == "" || hello.Version != version {
 		t.Errorf("of the host: %+v", hello)
-	}
-	if trips, err := c.RoundTrips(t.Context(), 5); err != nil || len(trips) != 5 {
-		t.Errorf("%v, %v", trips, err)
 	}
 }
 

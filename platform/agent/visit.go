@@ -73,7 +73,6 @@ func (v *visit) handler() http.Handler {
 		"usage":     answer(v.usage),
 		"in-force":  answer(v.inForce),
 		"processes": answer(v.processes),
-		"address":   answer(v.address),
 		"stop":      answer(v.stop),
 		"watch":     answer(v.watch),
 		"unwatch":   answer(v.unwatch),

@@ -156,10 +156,6 @@ type (
 	instanced struct {
 		ID string `json:"id"`
 	}
-	port struct {
-		ID   string `json:"id"`
-		Port int    `json:"port"`
-	}
 	signal struct {
 		ID     string `json:"id"`
 		Signal int    `json:"signal"`
