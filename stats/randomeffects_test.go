@@ -286,16 +286,55 @@ func TestRandomEffectsAreEvenHanded(t *testing.T) {
 	near(t, "residual", got.Residuals[0], -want.Residuals[12], 1e-6)
 }
 
-// Of two nodes it is Welch's t test with Satterthwaite's degrees of freedom, and of errors that are as good as known
-// Cochran's.
+// Of errors that are as good as known it is Cochran's test, and of errors that are alike nearly the F test of an analysis
+// of variance.
 func TestHomogeneity(t *testing.T) {
-	const a, b = 0.3 * 0.3, 0.8 * 0.8
-	q := 2 * 2 / (a + b)
-	satterthwaite := (a + b) * (a + b) / (a*a/4 + b*b/9)
-	want := 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: satterthwaite}.Survival(math.Sqrt(q))
-	near(t, "p of two", homogeneity(q, []float64{0.3, 0.8}, []float64{4, 9}), want, 1e-9)
-	got := homogeneity(7, []float64{0.3, 0.8, 0.5}, []float64{1e9, 1e9, 1e9})
-	near(t, "p of known errors", got, distuv.ChiSquared{K: 2}.Survival(7), 1e-6)
+	logs, errors := []float64{0, 1, -0.5}, []float64{0.3, 0.8, 0.5}
+	known := shrunk{own: []int{4, 4, 4}, common: math.Inf(1), unsure: 1e-12}
+	fitted := randomEffects(logs, errors, nil, 0.95)
+	near(t, "p of known errors", homogeneity(logs, errors, known), fitted.P, 1e-6)
+	many := shrunk{own: []int{1e8, 1e8, 1e8}, common: 10, unsure: 0.2}
+	near(t, "p of nodes of many blocks", homogeneity(logs, errors, many), fitted.P, 1e-6)
+
+	alike := shrunk{own: []int{9, 9, 9}, common: math.Inf(1), unsure: trigamma(9.0/2) / 3}
+	mean := 0.5 / 3
+	square := (mean*mean + (1-mean)*(1-mean) + (0.5+mean)*(0.5+mean)) / 0.25 / 2
+	near(t, "p of errors alike", homogeneity(logs, []float64{0.5, 0.5, 0.5}, alike), distuv.F{D1: 2, D2: 27}.Survival(square), 0.005)
+}
+
+// Nodes of five blocks that do not differ, whose errors do, are said to differ no more often than claimed. By Welch's
+// test they are too often, the more of them, the more often.
+func TestHomogeneityHoldsItsLevel(t *testing.T) {
+	const blocks, fleets = 5, 400
+	for _, k := range []int{5, 20, 100} {
+		random := rand.New(rand.NewPCG(uint64(k), 1))
+		found := 0.0
+		for range fleets {
+			logs, variances, freedom := make([]float64, k), make([]float64, k), slices.Repeat([]int{blocks - 1}, k)
+			for i := range logs {
+				sd := math.Exp(0.5 * random.NormFloat64())
+				logs[i] = sd / math.Sqrt(blocks) * random.NormFloat64()
+				for range blocks - 1 {
+					v := sd * random.NormFloat64()
+					variances[i] += v * v / (blocks - 1)
+				}
+			}
+			s, err := shrinkVariances(variances, freedom)
+			if err != nil {
+				t.Fatal(err)
+			}
+			errors := make([]float64, k)
+			for i, v := range s.variances {
+				errors[i] = math.Sqrt(v / blocks)
+			}
+			if homogeneity(logs, errors, s) < 0.05 {
+				found++
+			}
+		}
+		if share := found / fleets; share > 0.05+4*math.Sqrt(0.05*0.95/fleets) {
+			t.Errorf("%d nodes: %.1f %% of fleets that do not differ do", k, 100*share)
+		}
+	}
 }
 
 func TestNoRandomEffects(t *testing.T) {

@@ -18,7 +18,7 @@ func overNodes() *table {
 		text: "n nodes of 5 or 20 blocks. The log ratios of a block are normal. Errors are *alike*, sd 3 %, or *unlike*: the sd of each node is drawn with a log sd of 0.5. " +
 			"True effects of nodes are normal around 1.1; how they differ is stated in standard errors of a typical node. " +
 			"*Odd*: a node is named, by Holm at 5 %, though none is. *Label*: one of two labels that mean nothing explains something, p below 5 %. " +
-			"*Differ*: p of Q below 5 %, which is a false alarm where nodes do not differ. " +
+			"*Differ*: p of nodes alike below 5 %, which is a false alarm where nodes do not differ. " +
 			"*Mean*: the interval holds the true mean. *New*: the interval of another node holds its true effect.",
 		rowName: "nodes", columns: []string{"odd", "label", "differ", "mean", "new"}, plain: 3,
 		sizes: nodeSizes, replications: 1000, kind: coverage,
@@ -33,7 +33,7 @@ func overNodes() *table {
 			name    string
 			blocks  int
 			scatter float64
-		}{{"5 blocks, alike", 5, 0}, {"20 blocks, unlike", 20, 0.5}} {
+		}{{"5 blocks, alike", 5, 0}, {"5 blocks, unlike", 5, 0.5}, {"20 blocks, unlike", 20, 0.5}} {
 			t.rows = append(t.rows, row{differ.name + ", " + c.name, func(rng *rand.Rand, n int) []float64 {
 				return drawnNodes(rng, n, c.blocks, c.scatter, differ.between)
 			}})
