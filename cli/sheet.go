@@ -105,6 +105,11 @@ func (a *app) showSheet(run record.Run, html string, all bool) error {
 	if err != nil {
 		return err
 	}
+	return a.showOrWrite(sheet, html, all)
+}
+
+// showOrWrite shows a sheet's screen, or writes its page to a file (- for standard output).
+func (a *app) showOrWrite(sheet report.Sheet, html string, all bool) error {
 	page := func(w io.Writer) error { return report.SheetHTML(w, sheet) }
 	switch html {
 	case "":

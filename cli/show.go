@@ -3,23 +3,31 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"tare/overhead"
 	"tare/record"
+	"tare/report"
 )
 
 func (a *app) show() *cobra.Command {
 	var html string
 	var all bool
 	cmd := &cobra.Command{
-		Use:               "show [RUN]",
-		Short:             "Show what a run came to",
-		Long:              "Show prints a run's first screen again, or writes its HTML report. RUN is an id, its\nbeginning, or latest (the default).",
-		Example:           "  tare show\n  tare show latest --html report.html",
-		Args:              atMostArgs(1),
+		Use:   "show [RUN...]",
+		Short: "Show what a run came to, or several over their hosts",
+		Long: `Show prints a run's first screen again, or writes its HTML report. RUN is an id, its
+beginning, or latest (the default).
+
+Of several runs of one design, each on a host of its own, it shows the effect on each
+host, over all of them and on another host like them, and which hosts are odd.`,
+		Example:           "  tare show\n  tare show latest --html report.html\n  tare show weigh-20260102-150405-7f3a weigh-20260102-150411-90c1 weigh-20260102-150502-b14e",
 		ValidArgsFunction: a.completeRuns,
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write the HTML report to this file (- for standard output) instead")
 	cmd.Flags().BoolVar(&all, "all", false, "show what else is left to the page: every metric, latencies, flame graphs, what moves figures within rounds")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return a.showFleet(args, html, all)
+		}
 		run, err := a.run(args)
 		if err != nil {
 			return err
@@ -27,6 +35,46 @@ func (a *app) show() *cobra.Command {
 		return a.showSheet(run, html, all)
 	}
 	return cmd
+}
+
+// showFleet shows several runs of one design over their hosts.
+func (a *app) showFleet(names []string, html string, all bool) error {
+	f, err := a.fleet(names)
+	if err != nil {
+		return err
+	}
+	return a.showOrWrite(report.FleetSheet(f), html, all)
+}
+
+func (a *app) fleet(names []string) (overhead.Fleet, error) {
+	store, err := a.openStore()
+	if err != nil {
+		return overhead.Fleet{}, err
+	}
+	defer store.Close()
+	var nodes []overhead.Node
+	named := map[string]bool{}
+	for _, name := range names {
+		run, err := store.Run(name)
+		if err != nil {
+			return overhead.Fleet{}, err
+		}
+		if named[run.ID] {
+			return overhead.Fleet{}, usageError("show: %s is named twice", run.ID)
+		}
+		named[run.ID] = true
+		nodes = append(nodes, overhead.NewNode(run))
+	}
+	f := overhead.NewFleet(nodes)
+	if len(f.Nodes) < 2 {
+		why := ""
+		if len(f.LeftOut) > 0 {
+			why = ": " + f.LeftOut[0]
+		}
+		return f, usageError("show of several runs takes one of each host, of one design, and these are of %d host%s; "+
+			"tare compare sets runs of one host side by side", len(f.Nodes), why)
+	}
+	return f, nil
 }
 
 func atMostArgs(n int) cobra.PositionalArgs {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -22,8 +23,9 @@ import (
 // ([stats.RandomEffectsOf]): nodes differ, and are a sample of all that there could be.
 type Fleet struct {
 	Nodes []FleetNode // by name
-	Level float64
-	Rows  []FleetRow // in the order of the first run
+	// Level is that of intervals, and SmallestEffect the first run's smallest effect of interest.
+	Level, SmallestEffect float64
+	Rows                  []FleetRow // in the order of the first run
 	// LeftOut names the runs that are no part of the fleet, each with the reason.
 	LeftOut  []string
 	Warnings []string
@@ -38,6 +40,7 @@ type FleetNode struct {
 // FleetRow is one metric of one condition over a fleet.
 type FleetRow struct {
 	Workload, Condition, Label, Platform string
+	Against                              string // label of the baseline
 	Metric, Unit                         string
 	Primary                              bool // it carries the verdict of a run
 	HigherIsBetter                       bool
@@ -57,9 +60,9 @@ type FleetRow struct {
 	// family (Holm).
 	Differs    bool
 	Covariates []Covariate
-	// Percent is Effect in percent, positive where the condition is worse; NewLow and NewHigh
-	// are the prediction for another node.
-	Percent, PercentLow, PercentHigh, NewLow, NewHigh float64
+	// Percent is Effect in percent, positive where the condition is worse; New is the prediction
+	// for another node.
+	Percent, PercentLow, PercentHigh, New, NewLow, NewHigh float64
 }
 
 // NodeEffect is what one node found.
@@ -104,6 +107,7 @@ type Node struct {
 // nodeEffect is one metric of one condition on one node.
 type nodeEffect struct {
 	key       string // of what it is
+	against   string // label of the baseline
 	condition record.Condition
 	metric    workload.Metric
 	primary   bool
@@ -127,6 +131,9 @@ func NewNode(run record.Run) Node {
 				}
 				p := l.pair(m, c.ID, false)
 				e := nodeEffect{condition: c, metric: m, primary: l.carries(m.Name), ratio: p.ratio(opt)}
+				if b := conditionOf(run, l.baselineID()); b != nil {
+					e.against = label(*b)
+				}
 				e.key = strings.Join([]string{c.ID, m.Name, m.Unit, string(m.Better), l.baselineID()}, "\x00")
 				if m.Quantile != 0 && len(p.blocks) > 0 {
 					e.base, e.own = together(histograms(p.base)), together(histograms(p.treatment))
@@ -147,10 +154,15 @@ func NewFleet(all []Node) Fleet {
 		return f
 	}
 	first := all[0]
-	f.Level = Options{}.from(first.run).Level
+	opt := Options{}.from(first.run)
+	f.Level, f.SmallestEffect = opt.Level, opt.SmallestEffect
 	newest := map[string]int{}
 	for i, n := range all {
-		if why := noNode(n.run, first.run); why != "" {
+		why := noNode(n.run, first.run)
+		if why == "" && !slices.ContainsFunc(first.effects, n.has) {
+			why = fmt.Sprintf("it has no condition with a baseline and a metric in common with %s", first.run.ID)
+		}
+		if why != "" {
 			f.leaveOut(n, why)
 			continue
 		}
@@ -174,6 +186,9 @@ func NewFleet(all []Node) Fleet {
 	for _, n := range nodes {
 		f.Nodes = append(f.Nodes, FleetNode{Name: n.run.Host.Hostname, Run: n.run.ID, Host: n.run.Host})
 		f.Warnings = append(f.Warnings, otherImages(first, n)...)
+		if n.run.Status != record.Complete {
+			f.Warnings = append(f.Warnings, fmt.Sprintf("%s: its run is not complete: it is %s", n.run.Host.Hostname, n.run.Status))
+		}
 	}
 	made := map[string]bool{}
 	for _, n := range slices.Insert(slices.Clone(nodes), 0, first) {
@@ -232,7 +247,8 @@ func (f *Fleet) row(of nodeEffect, nodes []Node) FleetRow {
 	const seed = 1 // the same runs give the same answer
 	row := FleetRow{
 		Workload: of.condition.Workload, Condition: of.condition.ID, Label: label(of.condition),
-		Platform: of.condition.Platform, Metric: of.metric.Name, Unit: of.metric.Unit, Primary: of.primary,
+		Platform: of.condition.Platform, Against: of.against,
+		Metric: of.metric.Name, Unit: of.metric.Unit, Primary: of.primary,
 		HigherIsBetter: of.metric.Better == workload.Higher, Quantile: of.metric.Quantile,
 	}
 	var effects []stats.Estimate
@@ -265,7 +281,7 @@ func (f *Fleet) row(of nodeEffect, nodes []Node) FleetRow {
 		row.BaseValue = stats.Quantile(base, row.Quantile, f.Level, seed)
 	}
 	row.Percent, row.PercentLow, row.PercentHigh = percent(row.Effect, of.metric.Better)
-	_, row.NewLow, row.NewHigh = percent(row.Model.New, of.metric.Better)
+	row.New, row.NewLow, row.NewHigh = percent(row.Model.New, of.metric.Better)
 	for j, c := range covariates {
 		if own := labels[j]; len(own) == 0 || !slices.ContainsFunc(own, func(l string) bool { return l != own[0] }) {
 			continue // nodes do not differ in it
@@ -333,20 +349,34 @@ func (d decisions) decide(alpha float64) {
 	}
 }
 
+// mostNamed is how many nodes of a kind a sentence names.
+const mostNamed = 10
+
+// oneDigit writes a figure to one decimal, or to its first digit where that comes later.
+func oneDigit(v float64) string {
+	decimals := 1
+	if v > 0 {
+		decimals = min(max(1, -int(math.Floor(math.Log10(v)))), 9)
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
 // Sentences say in words how nodes differ, what goes with it, and which nodes are odd.
 func (f Fleet) Sentences(row FleetRow) []string {
 	m := row.Model
-	sd := func(variance float64) float64 { return 100 * math.Expm1(math.Sqrt(variance)) }
+	sd := func(variance float64) string { return oneDigit(100 * math.Expm1(math.Sqrt(variance))) }
 	all := slices.Clone(m.Warnings)
 	switch low, high := sd(m.Variance.Interval.Low), sd(m.Variance.Interval.High); {
 	case !m.Mean.Known():
 	case row.Differs:
 		all = append(all, fmt.Sprintf(
-			"Nodes differ with a standard deviation of %.1f %% (%.1f to %.1f %%). It is %.0f %% of the scatter of their effects; the rest is noise.",
+			"Nodes differ with a standard deviation of %s %% (%s to %s %%). It is %.0f %% of the scatter of their effects; the rest is noise.",
 			sd(m.Variance.Value), low, high, 100*m.Share))
+	case !(m.Variance.Interval.High > 0):
+		all = append(all, "Nodes do not differ significantly.")
 	default:
 		all = append(all, fmt.Sprintf(
-			"Nodes do not differ significantly. A standard deviation of up to %.1f %% is not excluded.", high))
+			"Nodes do not differ significantly. A standard deviation of up to %s %% is not excluded.", high))
 	}
 	for _, c := range row.Covariates {
 		if !c.Explains || math.IsNaN(c.Share) {
@@ -358,16 +388,30 @@ func (f Fleet) Sentences(row FleetRow) []string {
 		}
 		all = append(all, text+".")
 	}
-	for _, n := range row.Nodes {
-		if n.Odd {
-			all = append(all, fmt.Sprintf("%s is odd: %+.1f %%, %.1f standard errors from the other nodes.",
-				f.Nodes[n.Node].Name, n.Percent, math.Abs(n.Residual)))
+	odd := slices.DeleteFunc(slices.Clone(row.Nodes), func(n NodeEffect) bool { return !n.Odd })
+	slices.SortStableFunc(odd, func(a, b NodeEffect) int {
+		return cmp.Compare(math.Abs(b.Residual), math.Abs(a.Residual))
+	})
+	for i, n := range odd {
+		if i == mostNamed {
+			all = append(all, fmt.Sprintf("%d more nodes are odd.", len(odd)-mostNamed))
+			break
 		}
+		way := "worse"
+		if n.Percent < 0 {
+			way = "better"
+		}
+		all = append(all, fmt.Sprintf("%s is odd: %s %% %s, %.1f standard errors from the other nodes.",
+			f.Nodes[n.Node].Name, oneDigit(math.Abs(n.Percent)), way, math.Abs(n.Residual)))
 	}
 	if len(row.Missing) > 0 {
 		var names []string
-		for _, i := range row.Missing {
-			names = append(names, f.Nodes[i].Name)
+		for i, at := range row.Missing {
+			if i == mostNamed {
+				names = append(names, fmt.Sprintf("and %d more", len(row.Missing)-mostNamed))
+				break
+			}
+			names = append(names, f.Nodes[at].Name)
 		}
 		all = append(all, "Without a figure: "+strings.Join(names, ", ")+".")
 	}

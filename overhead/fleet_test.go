@@ -107,7 +107,7 @@ func TestOddNode(t *testing.T) {
 			t.Errorf("%s: %+v", f.Nodes[n.Node].Name, n)
 		}
 	}
-	if text := strings.Join(f.Sentences(r), "\n"); !strings.Contains(text, "node-07 is odd: +") {
+	if text := strings.Join(f.Sentences(r), "\n"); !strings.Contains(text, "node-07 is odd: 39.8 % worse") {
 		t.Errorf("%q", text)
 	}
 }
@@ -156,7 +156,7 @@ func TestFleetMergesHistograms(t *testing.T) {
 }
 
 func TestRunsThatAreNoNodes(t *testing.T) {
-	runs := nodes(t, slices.Repeat([]float64{0.95}, 8), oneKernel)
+	runs := nodes(t, slices.Repeat([]float64{0.95}, 9), oneKernel)
 	runs[1].Host.Hostname = "node-01"
 	runs[1].Started = runs[1].Started.Add(time.Hour)
 	runs[2].Conditions[0].Params = map[string]string{"clients": "1"}
@@ -164,7 +164,9 @@ func TestRunsThatAreNoNodes(t *testing.T) {
 	runs[4].Plan.Code = 99
 	runs[5].Status = record.Imported
 	runs[6].Host.Hostname = ""
-	runs[7].Conditions = runs[7].Conditions[:1]
+	runs[7].Trials = slices.DeleteFunc(runs[7].Trials, func(t record.Trial) bool { return t.Condition == "redis@docker" })
+	runs[7].Status = record.Interrupted
+	runs[8].Conditions = runs[8].Conditions[:1]
 	f := fleet(runs...)
 	if len(f.Nodes) != 2 || f.Nodes[0].Run != "weigh-node-02" {
 		t.Errorf("%+v", f.Nodes)
@@ -172,13 +174,16 @@ func TestRunsThatAreNoNodes(t *testing.T) {
 	left := strings.Join(f.LeftOut, "\n")
 	for _, want := range []string{
 		"weigh-node-01 (node-01): weigh-node-02 of the same node is newer", "different work", "a run of startup",
-		"in another way", "measured elsewhere", "names no host",
+		"in another way", "measured elsewhere", "names no host", "no condition with a baseline and a metric in common with weigh-node-01",
 	} {
 		if !strings.Contains(left, want) {
 			t.Errorf("%q lacks %q", left, want)
 		}
 	}
-	// The last has no docker.
+	if len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0], "node-08: its run is not complete: it is interrupted") {
+		t.Errorf("warnings %q", f.Warnings)
+	}
+	// It has no docker.
 	r := rowOf(t, f, "get")
 	if len(r.Missing) != 1 || f.Nodes[r.Missing[0]].Name != "node-08" {
 		t.Errorf("missing %v", r.Missing)

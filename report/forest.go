@@ -16,6 +16,9 @@ var verdictShape = map[overhead.Verdict]string{
 	overhead.Equivalent:   "M-4.5-4.5h9v9h-9Z",
 	overhead.Inconclusive: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z",
 	overhead.Baseline:     "M0-7v14",
+	oddNode:               "M0-6.5L6 4.5L-6 4.5Z",
+	allNodes:              "M0-8L8 0L0 8L-8 0Z",
+	otherNode:             "M0-5v10",
 }
 
 // verdictClass names a verdict for the style sheet; what is none of ours is
@@ -102,7 +105,9 @@ func (f forest) row(r overhead.Row) template.HTML {
 			if bounded(r.Percent, r.PercentLow, r.PercentHigh) {
 				figure += ", interval " + spanText(low, high) + " %"
 			}
-			figure += ", " + clean(string(r.Verdict))
+			if r.Verdict != "" {
+				figure += ", " + clean(string(r.Verdict))
+			}
 		}
 	}
 	s := newSVG("forest", label(r)+": "+figure)

@@ -26,7 +26,8 @@ func (p metricTables) heading() string { return p.workload }
 // metricTable is the table of one metric: condition, value, change, interval, verdict.
 type metricTable struct {
 	Table
-	everything string // the table's note where there is room for all
+	name       string // what stands for the metric's title, where that is another
+	everything string // the table's note where there is room for all; empty: the same
 	doc        string
 	primary    bool
 	smallest   float64               // effect of interest
@@ -192,7 +193,7 @@ func (s *screen) metricTables(p metricTables, all bool) {
 	}
 	var tables []Table
 	for _, m := range p.metrics {
-		if all {
+		if all && m.name == "" {
 			m.Title, m.Note = heading(m.report)+", "+direction(m.report), m.everything
 		}
 		if all || m.primary {
@@ -212,6 +213,8 @@ type metricsPage struct {
 }
 
 type metricPage struct {
+	Of, Value, Remark string // heads: what a row is of, its value, what is said of it
+
 	Name, Exported string // Exported is its name in exports, where that is another
 	Direction      string
 	Unit           string
@@ -255,7 +258,7 @@ func newMetricPage(t metricTable) metricPage {
 	col := newColumn(m)
 	f := newForest(m, t.smallest)
 	p := metricPage{
-		Name:      title(m),
+		Name:      orElse(t.name, title(m)),
 		Exported:  exportedName(m),
 		Direction: direction(m),
 		Unit:      clean(col.unit),
@@ -264,12 +267,15 @@ func newMetricPage(t metricTable) metricPage {
 		Level:     t.Columns[3].Head,
 		Smallest:  ratioText(t.smallest),
 		Axis:      f.axis(),
+		Of:        t.Columns[0].Head,
+		Value:     orElse(clean(col.unit), capital(t.Columns[1].Head)),
+		Remark:    capital(t.Columns[4].Head),
 		Block:     "block",
 	}
 	if m.Rounds {
 		p.Block = "round"
 	}
-	notes := t.everything
+	notes := orElse(t.everything, t.Note)
 	if len(f.beyond) > 0 {
 		notes += "\n\n" + Listed(f.beyond) + ": beyond the plot; the figures are in the table."
 	}

@@ -6,7 +6,7 @@ for (const group of document.querySelectorAll(".group")) {
   const bar = document.createElement("div");
   bar.className = "chooser";
   bar.setAttribute("role", "group");
-  bar.setAttribute("aria-label", "Metric shown");
+  bar.setAttribute("aria-label", "Shown");
   const buttons = metrics.map((metric) => {
     const button = document.createElement("button");
     button.type = "button";
