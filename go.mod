@@ -19,7 +19,6 @@ require (
 	github.com/google/pprof v0.0.0-20250317173921-a4b03ec1a45e
 	github.com/hashicorp/yamux v0.1.2
 	github.com/klauspost/compress v1.19.2
-	github.com/mdlayher/vsock v1.2.1
 	github.com/moby/moby/api v1.56.1
 	github.com/moby/moby/client v0.6.2
 	github.com/moby/profiles/seccomp v0.2.3

@@ -156,7 +156,6 @@ side, and gives each change with an interval and a verdict.`,
 	}
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default: $TARE_HOME, or /var/lib/tare for root, or ~/.local/share/tare; an ordinary user who has none reads root's)")
 	root.AddCommand(
-		a.agent(),
 		a.study(weigh.Name, weighCommand),
 		a.study(startup.Name, startupCommand),
 		a.study(pages.Name, pagesCommand),

@@ -55,7 +55,7 @@ func TestForeignTextIsEscaped(t *testing.T) {
 			{"show", name}, {"resume", name}, {"compare", name, "latest"}, {"runs", "prune", "--keep", name}, {"export", "--format", name},
 			{"claims", name}, {"workloads", name}, {"pages", name}, {"faults", name}, {"causes", name}, {"place", name, "--dry-run"},
 			{"weigh", name}, {"weigh", "redis", "--platform", name, "--dry-run"}, {"weigh", "redis", "--param", name, "--dry-run"},
-			{"import", name}, {"predict", name}, {"agent", "--vsock", name}, {name}, {"--" + name},
+			{"import", name}, {"predict", name}, {name}, {"--" + name},
 			{"__complete", "show", ""}, {"__complete", "pages", name},
 		} {
 			_, out, errOut := tare(t, home, args...)

@@ -17,7 +17,7 @@ var commandGroups = []struct {
 	{"running", "Look at containers that run:", []string{"diagnose", "causes", "pages", "faults", "place", "predict", "advise"}},
 	{"studies", "Repeat published studies:", []string{"startup", "platforms", "density", "latency", "io", "gpu", "reproduce", "claims"}},
 	{"results", "Results:", []string{"show", "runs", "compare", "export", "import", "resume"}},
-	{"upkeep", "Upkeep:", []string{"agent", "clean", "completion", "help"}},
+	{"upkeep", "Upkeep:", []string{"clean", "completion", "help"}},
 }
 
 // leadingFlags are the flags of a command that most users need: short help shows these. A command that

@@ -32,7 +32,6 @@ var requirements = []requirement{
 	{commands: "pages", linux: "6.2", btf: true, root: true, without: "entries are read from /proc/PID/pagemap, which takes longer"},
 	{commands: "faults", linux: "6.1", btf: true, root: true},
 	{commands: "gpu", linux: "5.8", groups: true, root: true, besides: "a device of NVIDIA's and its driver; nvcc to build the programs"},
-	{commands: "agent", linux: "5.8", groups: true, root: true},
 	{commands: "annexd", linux: "6.2", btf: true, groups: true, root: true, swap: true, besides: "the memory controller", without: "from 5.10: memory leaves, and nothing is fetched ahead"},
 	{commands: "advise, show, runs, compare, export, import, claims, workloads, doctor"},
 }

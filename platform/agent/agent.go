@@ -3,8 +3,8 @@
 // other, whose programs run where the server is. So a container in a virtual machine
 // is the platform oci behind an agent that the machine has booted with.
 //
-// The stream is anything that carries bytes both ways, such as a virtio serial port or
-// vsock. Whoever has its other end runs programs as root: it is never a network's.
+// The stream is anything that carries bytes both ways, such as a virtio serial port.
+// Whoever has its other end runs programs as root: it is never a network's.
 // Over it runs yamux, which makes many streams of one, and over that HTTP with JSON, a
 // request for each call of the interface. The protocol is described in docs/agent.md.
 //

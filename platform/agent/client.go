@@ -99,9 +99,9 @@ func (c *Client) shakeHands(ctx context.Context) error {
 	switch {
 	case err == nil:
 	case ctx.Err() == nil && bounded.Err() != nil:
-		return fmt.Errorf("no agent answers within %v: is `tare agent` running at the other end?: %w", HandshakeBound, err)
+		return fmt.Errorf("no agent answers within %v: %w", HandshakeBound, err)
 	case errors.Is(err, platform.ErrGone), ctx.Err() != nil:
-		return fmt.Errorf("no agent answers: is `tare agent` running at the other end?: %w", err)
+		return fmt.Errorf("no agent answers: %w", err)
 	default:
 		return fmt.Errorf("the agent refuses: %w", err)
 	}
@@ -206,7 +206,7 @@ func (c *Client) refusal(ctx context.Context, response *http.Response, body *jso
 	}
 	var failure wireError
 	if err := body.Decode(&failure); err != nil || response.StatusCode != statusFailed || failure.Text == "" {
-		return fmt.Errorf("the agent answers %s: is it another program that listens there?", response.Status)
+		return fmt.Errorf("the agent answers %s: is it another program at the other end?", response.Status)
 	}
 	return failure.decode()
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,13 +43,7 @@ type Server struct {
 	// Watch watches a program for the causes of its overhead; nil is package causes'
 	// own way.
 	Watch func(t causes.Target, o causes.Options) (platform.Watch, error)
-	// Patience is how long a client may take to shake hands; 0 is for ever.
-	Patience time.Duration
-	// Dependent says that nothing here outlives the client in any case, as in a virtual
-	// machine of its own: it is not asked whether it is alive.
-	Dependent bool
 
-	pace      pace
 	platforms sync.Mutex // one call of Platforms at a time
 	images    cabinet
 }
@@ -64,9 +57,10 @@ const (
 // streamWindow is how much of one stream may be on its way.
 const streamWindow = 1 << 20
 
-// multiplex is how yamux is used at both ends. Each end asks whether the peer is alive, by
-// [Client.watchPeer] and [Server.watchClient]: yamux's own asking knows no peer that sleeps
-// on purpose. Opening a stream is not waited for either, for the same reason.
+// multiplex is how yamux is used at both ends. The client asks whether the agent is alive, by
+// [Client.watchPeer]: yamux's own asking knows no peer that sleeps on purpose. Opening a stream
+// is not waited for either, for the same reason. The agent does not ask: its machine ends with
+// the client's process.
 func multiplex() *yamux.Config {
 	c := yamux.DefaultConfig()
 	c.EnableKeepAlive = false
@@ -81,22 +75,11 @@ func multiplex() *yamux.Config {
 // then stops every instance that the client has left. Its error is nil where the
 // client has left.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
-	config := multiplex()
-	config.ConnectionWriteTimeout = s.pace.or(pace{aliveInterval, aliveBound}).bound
-	heard := &listened{ReadWriteCloser: conn}
-	session, err := yamux.Server(heard, config)
+	session, err := yamux.Server(conn, multiplex())
 	if err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	v := &visit{server: s, conn: conn, instances: map[string]*resident{}, prepared: map[string]platform.Platform{}}
-	began := time.Now()
-	if s.Patience > 0 {
-		silent := time.AfterFunc(s.Patience, func() { _ = session.Close() })
-		defer silent.Stop()
-		v.meet = sync.OnceFunc(func() { silent.Stop(); go s.watchClient(session, heard, &v.dead) })
-	} else {
-		v.meet = sync.OnceFunc(func() { go s.watchClient(session, heard, &v.dead) })
-	}
+	v := &visit{server: s, instances: map[string]*resident{}, prepared: map[string]platform.Platform{}}
 	web := &http.Server{
 		Handler:           v.handler(),
 		ReadHeaderTimeout: headerBound,
@@ -113,70 +96,7 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	v.calls.Wait()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endBound)
 	defer cancel()
-	gone := departure(served, v.greeted.Load())
-	switch {
-	case v.dead.Load():
-		gone = errors.New("the client does not answer any more: what it has left is stopped")
-	case s.Patience > 0 && !v.greeted.Load() && time.Since(began) >= s.Patience:
-		gone = errUnmet
-	}
-	return errors.Join(ctx.Err(), gone, v.end(ending))
-}
-
-var errUnmet = errors.New("a client connected, and did not shake hands in time")
-
-// pace is how a client is asked whether it is alive; the zero value is the ordinary one.
-type pace struct{ interval, bound time.Duration }
-
-func (p pace) or(ordinary pace) pace {
-	if p == (pace{}) {
-		return ordinary
-	}
-	return p
-}
-
-// watchClient ends the session of a client that is dead: by its stream alone, one that was
-// stopped, or whose host has vanished behind ssh, would keep its programs and the host for
-// ever. One unanswered asking is not enough, since this host may have been suspended itself. On a
-// slow link an answer waits behind what the client sends: whatever arrives counts.
-func (s *Server) watchClient(session *yamux.Session, heard *listened, dead *atomic.Bool) {
-	if s.Dependent {
-		return
-	}
-	every := time.NewTicker(s.pace.or(pace{aliveInterval, aliveBound}).interval)
-	defer every.Stop()
-	for missed := 0; missed < 2; {
-		select {
-		case <-session.CloseChan():
-			return
-		case <-every.C:
-		}
-		before := heard.bytes.Load()
-		if missed++; pinged(session) || heard.bytes.Load() != before {
-			missed = 0
-		}
-	}
-	if !session.IsClosed() {
-		dead.Store(true)
-		_ = session.Close()
-	}
-}
-
-// listened counts what arrives.
-type listened struct {
-	io.ReadWriteCloser
-	bytes atomic.Int64
-}
-
-func (l *listened) Read(p []byte) (int, error) {
-	n, err := l.ReadWriteCloser.Read(p)
-	l.bytes.Add(int64(n))
-	return n, err
-}
-
-func pinged(session *yamux.Session) bool {
-	_, err := session.Ping()
-	return err == nil
+	return errors.Join(ctx.Err(), departure(served), v.end(ending))
 }
 
 // streams are a session's, as a listener whose end is its end: package http would try
@@ -193,10 +113,7 @@ func (s streams) Accept() (net.Conn, error) {
 
 // departure is what a stream's end says: that a client goes away, in whatever manner,
 // is no error; that it speaks something else is.
-func departure(err error, greeted bool) error {
-	if timeout := net.Error(nil); !greeted && errors.As(err, &timeout) && timeout.Timeout() {
-		return errUnmet
-	}
+func departure(err error) error {
 	for _, ordinary := range []error{
 		io.EOF, io.ErrClosedPipe, net.ErrClosed, http.ErrServerClosed, yamux.ErrSessionShutdown,
 		syscall.ECONNRESET, syscall.EPIPE, syscall.EIO,

@@ -85,7 +85,7 @@ func TestSilentAgent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := agent.Connect(ctx, client, version)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "tare agent") {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no agent answers") {
 		t.Errorf("%v, want one of the deadline that says what to look for", err)
 	}
 }

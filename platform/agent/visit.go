@@ -19,10 +19,7 @@ import (
 // visit is one client, from its coming to the end of its stream.
 type visit struct {
 	server  *Server
-	meet    func()         // once versions have been found equal
-	conn    io.Closer      // the stream
 	greeted atomic.Bool    // versions are equal
-	dead    atomic.Bool    // the client does not answer any more
 	calls   sync.WaitGroup // that go on
 
 	mu        sync.Mutex
@@ -121,14 +118,7 @@ func (v *visit) known(next http.HandlerFunc) http.Handler {
 // hello answers whoever asks, and opens the rest to an equal.
 func (v *visit) hello(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(headerProtocol) == fmt.Sprint(Protocol) && r.Header.Get(headerVersion) == v.server.Version {
-		if caller, ok := v.conn.(interface{ greet() error }); ok { // [Accept]
-			if err := caller.greet(); err != nil {
-				refuse(w, err)
-				return
-			}
-		}
 		v.greeted.Store(true)
-		v.meet()
 	}
 	reply(w, v.server.hello())
 }

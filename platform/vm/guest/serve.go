@@ -60,9 +60,8 @@ func serveHost() error {
 	server := agent.Server{
 		Version: order.Version, Platforms: platforms(entries), ImageDir: images, Mount: mountImage, Phases: p.Steps,
 		// The kernel is there for nobody else.
-		Boxes:     box.New(box.Options{StateDir: StateDir, Ledger: entries, Own: true}).Make,
-		PowerOff:  cancel,
-		Dependent: true,
+		Boxes:    box.New(box.Options{StateDir: StateDir, Ledger: entries, Own: true}).Make,
+		PowerOff: cancel,
 	}
 	err = server.Serve(ctx, channel)
 	if ctx.Err() != nil {
