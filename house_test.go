@@ -343,7 +343,6 @@ var streams = map[string]string{
 	"cli/cli.go":             "hands them to the command line, which wraps them",
 	"cli/command/command.go": "hands them to the command line, which wraps them",
 	"cli/annexd/annexd.go":   "hands them to the command line, which wraps them",
-	"cli/agent.go":           "serves an agent's client, a program",
 	"cli/results/main.go":    "prints why it failed: it has no command line of its own",
 	"cli/reference/main.go":  "prints why it failed: it has no command line of its own",
 	"cli/signals.go":         "ends the program beside a command that may be stuck",

@@ -149,7 +149,7 @@ func TestStateDirectoriesOfOthers(t *testing.T) {
 	figures := write(t, "figures.csv", "storage,copy\nbare,100\nbare,101\nbind,99\nbind,98\n")
 	for _, line := range []string{
 		"", "doctor --quick", "show", "runs", "export latest", "claims", "advise", "clean --dry-run", "place --undo",
-		"resume latest", "reproduce S5.1 --dry-run", "weigh redis --dry-run", "agent identity",
+		"resume latest", "reproduce S5.1 --dry-run", "weigh redis --dry-run",
 		"import " + figures + " --format csv --value copy --unit MB/s --condition storage --baseline bare",
 	} {
 		for _, at := range []string{home, filepath.Join(link, "home")} {
@@ -182,17 +182,6 @@ func TestReproducesPageIsTriedFirst(t *testing.T) {
 	code := run(ctx, []string{"tare", "--home", dir, "reproduce", "S5.1", "--yes", "--out", filepath.Join(link, "tmp")}, &out, &errOut)
 	if code != exitUsage || out.Len() > 0 || !strings.Contains(errOut.String(), "is a link of user 65534") {
 		t.Errorf("%d, %q, %q", code, &out, &errOut)
-	}
-}
-
-// TestSocketsOfAgentsAreGuarded: an impostor's socket would be sent images and programs.
-func TestSocketsOfAgentsAreGuarded(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
-	if l, err := listenUnix(t.Context(), filepath.Join(dir, "agent.sock")); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "can be written by others") {
-		t.Errorf("%v, %v", l, err)
 	}
 }
 
