@@ -12,19 +12,24 @@ func (a *app) show() *cobra.Command {
 	var html string
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "show [RUN...]",
+		Use:   "show [RUN... | STUDY]",
 		Short: "Show what a run came to, or several over their hosts",
 		Long: `Show prints a run's first screen again, or writes its HTML report. RUN is an id, its
 beginning, or latest (the default).
 
 Of several runs of one design, each on a host of its own, it shows the effect on each
-host, over all of them and on another host like them, and which hosts are odd.`,
+host, over all of them and on another host like them, and which hosts are odd. STUDY is the
+id of a study that kubectl tare had nodes measure: it stands for all of its runs.`,
 		Example:           "  tare show\n  tare show latest --html report.html\n  tare show weigh-20260102-150405-7f3a weigh-20260102-150411-90c1 weigh-20260102-150502-b14e",
 		ValidArgsFunction: a.completeRuns,
 	}
 	cmd.Flags().StringVar(&html, "html", "", "write the HTML report to this file (- for standard output) instead")
 	cmd.Flags().BoolVar(&all, "all", false, "show what else is left to the page: every metric, latencies, flame graphs, what moves figures within rounds")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		args, err := a.parts(args)
+		if err != nil {
+			return err
+		}
 		if len(args) > 1 {
 			return a.showFleet(args, html, all)
 		}
@@ -35,6 +40,23 @@ host, over all of them and on another host like them, and which hosts are odd.`,
 		return a.showSheet(run, html, all)
 	}
 	return cmd
+}
+
+// parts has a study's runs in the place of its id.
+func (a *app) parts(names []string) ([]string, error) {
+	if len(names) != 1 {
+		return names, nil
+	}
+	store, err := a.openStore()
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	parts, err := store.Parts(names[0])
+	if len(parts) == 0 {
+		return names, err
+	}
+	return parts, err
 }
 
 // showFleet shows several runs of one design over their hosts.

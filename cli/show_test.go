@@ -18,6 +18,11 @@ func TestShowOfManyRuns(t *testing.T) {
 		storedRun(t, home, fmt.Sprintf("weigh-node%d", i), factors, func(run *record.Run) { run.Host.Hostname = fmt.Sprintf("node%d", i) })
 	}
 	storedRun(t, home, "weigh-again", map[string]float64{"bare": 1, "docker": 1.05}, func(run *record.Run) { run.Host.Hostname = "node0" })
+	for _, node := range []string{"a", "b"} {
+		storedRun(t, home, "study-"+node, map[string]float64{"bare": 1, "docker": 1.05}, func(run *record.Run) {
+			run.Host.Hostname, run.Plan.Part = node, &record.Part{Study: "study", Node: node}
+		})
+	}
 	storedRun(t, home, "weigh-bare", map[string]float64{"bare": 1}, func(run *record.Run) { run.Host.Hostname = "node8" })
 	storedRun(t, home, "weigh-work", map[string]float64{"bare": 1, "docker": 1}, func(run *record.Run) {
 		run.Host.Hostname = "node9"
@@ -30,6 +35,8 @@ func TestShowOfManyRuns(t *testing.T) {
 	}{
 		{"weigh-node0 weigh-node1 weigh-node2 weigh-node3 weigh-node4", exitSuccess, ""},
 		{"weigh-node0 weigh-node1", exitSuccess, ""},
+		{"study", exitSuccess, ""},
+		{"study-a", exitSuccess, ""},
 		{"weigh-node0 weigh-again", exitUsage, "of 1 host: weigh-node0 (node0): weigh-again of the same node is newer"},
 		{"weigh-node0 weigh-node0", exitUsage, "weigh-node0 is named twice"},
 		{"weigh-node0 weigh-bare", exitUsage, "weigh-bare (node8): it has no condition with a baseline and a metric in common"},

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Part joins the runs of one study that several nodes measured, each by a run of its own.
@@ -16,6 +17,18 @@ type Part struct {
 // ID is the id of the part's run. Nodes start in the same second, so that an id drawn at random
 // would soon be drawn twice.
 func (p Part) ID() string { return p.Study + "-" + p.Node }
+
+// Parts gives the ids of a study's runs, by node; none where the store has none of it.
+func (s *Store) Parts(study string) (ids []string, err error) {
+	runs, err := s.Runs()
+	for _, r := range runs {
+		if r.Plan.Part != nil && r.Plan.Part.Study == study {
+			ids = append(ids, r.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids, err
+}
 
 // CopyTo copies a run that has ended into another store, whole, in one durable transaction. A store
 // that has the run already stays as it is.

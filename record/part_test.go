@@ -3,6 +3,7 @@ package record
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 )
@@ -42,6 +43,12 @@ func TestCopyTo(t *testing.T) {
 	}
 	if got.Status != Complete || got.Reason != "every block" || got.Plan.Part == nil || *got.Plan.Part != part || len(got.Trials) != 1 {
 		t.Fatalf("copied %+v", got)
+	}
+	if ids, err := to.Parts(part.Study); err != nil || !slices.Equal(ids, []string{run.ID}) {
+		t.Errorf("the study's runs are %q, %v", ids, err)
+	}
+	if ids, err := to.Parts(run.ID); err != nil || len(ids) > 0 {
+		t.Errorf("a run is taken for a study: %q, %v", ids, err)
 	}
 	if s := got.Trials[0].Slices; len(s) != 1 || s[0].Amount != 70_000 || !math.IsNaN(s[0].Steal) {
 		t.Errorf("its slices: %+v", s)

@@ -204,10 +204,7 @@ func (s *session) follow(ctx context.Context, study nodes.Study, dir string) err
 	if err != nil {
 		return fmt.Errorf("%w; kubectl tare resume -n %s %s goes on", nodes.Reached(err), s.cluster.Namespace, study.ID)
 	}
-	terminal.Fprintf(s.root.OutOrStdout(), "study %s: %d of %s fetched\n", study.ID, len(outcome.Fetched), report.Counted(len(study.Nodes), "node"))
-	for _, node := range outcome.Fetched {
-		terminal.Fprintf(s.root.OutOrStdout(), "  tare show %s\n", study.Part(node).ID())
-	}
+	terminal.Fprintf(s.root.OutOrStdout(), "study %s: %d of %s fetched: tare show %[1]s\n", study.ID, len(outcome.Fetched), report.Counted(len(study.Nodes), "node"))
 	if len(outcome.Missing) == 0 {
 		return s.cluster.Delete(ctx, study)
 	}

@@ -1,0 +1,292 @@
+package kubectl
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/platform/clustertest"
+)
+
+// onNodes are a real cluster of two nodes, and who has studies measured there.
+type onNodes struct {
+	*testing.T
+	*clustertest.Cluster
+	bin, home, image string
+}
+
+// TestStudyOnNodes: two nodes measure, and their runs come into one store. What stops one node, or who
+// follows, loses nothing.
+func TestStudyOnNodes(t *testing.T) {
+	if os.Getenv("TARE_TEST_NODES") != "1" {
+		t.Skip("make test-nodes runs it: it builds and starts Kubernetes")
+	}
+	o := &onNodes{T: t, bin: t.TempDir(), home: t.TempDir()}
+	archive := o.makeImage()
+	ctx, cancel := context.WithTimeout(t.Context(), 80*time.Minute) // building is in it
+	defer cancel()
+	c, err := clustertest.Start(ctx, clustertest.Options{Log: t.Logf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Cluster = c
+	t.Cleanup(func() {
+		if err := c.Stop(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, n := range c.Nodes {
+		if err := n.Load(ctx, archive); err != nil {
+			t.Fatal(err)
+		}
+		o.makeRoot(n.Path(rootOnNode))
+	}
+	t.Run("whole", func(t *testing.T) { o.at(t).whole(ctx) })
+	t.Run("kubelet and follower killed", func(t *testing.T) { o.at(t).interrupted(ctx) })
+	t.Run("deleted", func(t *testing.T) { o.at(t).deleted(ctx) })
+	t.Run("not admitted", func(t *testing.T) { o.at(t).notAdmitted(ctx) })
+}
+
+func (o *onNodes) at(t *testing.T) *onNodes {
+	at := *o
+	at.T = t
+	return &at
+}
+
+const rootOnNode = "/var/lib/tare-test/root"
+
+// makeImage builds the programs, and the image for nodes as make image does. The image for the other
+// architecture has this one's program: no node asks for it.
+func (o *onNodes) makeImage() (archive string) {
+	o.Helper()
+	o.do("go", "build", "-o", filepath.Join(o.bin, "amd64")+"/", "tare/cmd/tare", "tare/cmd/kubectl-tare")
+	if err := os.Symlink("amd64", filepath.Join(o.bin, "arm64")); err != nil {
+		o.Fatal(err)
+	}
+	said := strings.Fields(o.do("go", "run", "../../scripts/image.go", "-nodes", "-version", "test", "-binaries", o.bin, "-out", o.bin))
+	if len(said) != 2 {
+		o.Fatalf("the image: %q", said)
+	}
+	o.image = said[1]
+	return said[0]
+}
+
+// makeRoot lays out what the nodes weigh.
+func (o *onNodes) makeRoot(root string) {
+	o.Helper()
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		o.Skip("no busybox on PATH: apt-get install busybox-static")
+	}
+	o.do("sh", "-c", fmt.Sprintf("mkdir -p %[1]s/bin && cp %[2]s %[1]s/bin/busybox", root, busybox))
+}
+
+func (o *onNodes) do(args ...string) string {
+	o.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	out, err := cmd.Output()
+	if err != nil {
+		o.Fatalf("%q: %v\n%s", args, err, &errOut)
+	}
+	return string(out)
+}
+
+// command is a program of tare with the store of who follows.
+func (o *onNodes) command(ctx context.Context, program string, args ...string) (cmd *exec.Cmd, out *bytes.Buffer) {
+	cmd, out = exec.CommandContext(ctx, filepath.Join(o.bin, "amd64", program), args...), new(bytes.Buffer)
+	cmd.Env = append(os.Environ(), "TARE_HOME="+o.home, "KUBECONFIG="+o.Kubeconfig)
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd, out
+}
+
+// weigh is a study of a loop that takes a while, on both nodes.
+func (o *onNodes) weigh(ctx context.Context, blocks string, more ...string) (*exec.Cmd, *bytes.Buffer) {
+	args := append([]string{"weigh", "--nodes", "kubernetes.io/os=linux", "--node-image", o.image}, more...)
+	args = append(args, "--rootfs", rootOnNode, "--platform", "bare,cgroup", "--blocks", blocks, "--yes", "--",
+		"/bin/busybox", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+	return o.command(ctx, "kubectl-tare", args...)
+}
+
+// whole: nobody disturbs the study.
+func (o *onNodes) whole(ctx context.Context) {
+	cmd, out := o.weigh(ctx, "3")
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
+		o.Fatalf("%v:\n%s", err, out)
+	}
+	o.Logf("%s", out)
+	o.shown(ctx, out.String())
+	o.nothingLeft(ctx)
+}
+
+// shown holds that tare here knows the runs that were fetched, one by one and over the nodes.
+func (o *onNodes) shown(ctx context.Context, said string) {
+	o.Helper()
+	_, study, found := strings.Cut(said, "tare show ")
+	study, _, _ = strings.Cut(study, "\n")
+	if !found {
+		o.Fatalf("nothing is to be shown:\n%s", said)
+	}
+	for _, asked := range []string{study + "-" + o.Nodes[0].Name, study + "-" + o.Nodes[1].Name, study} {
+		show, out := o.command(ctx, "tare", "show", asked)
+		if err := show.Run(); err != nil {
+			o.Errorf("tare show %s: %v\n%s", asked, err, out)
+		}
+		if asked == study {
+			o.Logf("%s", out)
+			for _, n := range o.Nodes {
+				if !strings.Contains(out.String(), n.Name) {
+					o.Errorf("%s is not in the answer", n.Name)
+				}
+			}
+		}
+	}
+}
+
+// interrupted: the kubelet of one node is killed while it measures, and so is who follows. Both go on.
+func (o *onNodes) interrupted(ctx context.Context) {
+	cmd, out := o.weigh(ctx, "12")
+	if err := cmd.Start(); err != nil {
+		o.Fatal(err)
+	}
+	for _, n := range o.Nodes {
+		o.awaitMeasuring(ctx, n)
+	}
+	kubelet, err := o.Nodes[1].Process("kubelet")
+	if err != nil {
+		o.Fatal(err)
+	}
+	if err := kubelet.Kill(ctx); err != nil {
+		o.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		o.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if err := o.AwaitNode(ctx, o.Nodes[1].Name, false); err != nil {
+		o.Fatal(err)
+	}
+	if err := o.Nodes[1].Start("kubelet"); err != nil {
+		o.Fatal(err)
+	}
+	study := o.study(ctx)
+	o.Logf("%s", out)
+	resume, out := o.command(ctx, "kubectl-tare", "resume", study)
+	if err := resume.Run(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
+		o.Fatalf("%v:\n%s", err, out)
+	}
+	o.Logf("%s", out)
+	o.shown(ctx, out.String())
+	o.nothingLeft(ctx)
+}
+
+// deleted: a study whose object is deleted goes from the cluster, and from the nodes.
+func (o *onNodes) deleted(ctx context.Context) {
+	cmd, out := o.weigh(ctx, "40")
+	if err := cmd.Start(); err != nil {
+		o.Fatal(err)
+	}
+	for _, n := range o.Nodes {
+		o.awaitMeasuring(ctx, n)
+	}
+	if err := o.Call(ctx, "DELETE", inDefault("configmaps")+"/tare-"+o.study(ctx), nil, nil); err != nil {
+		o.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		o.Errorf("who follows is content:\n%s", out)
+	}
+	o.Logf("%s", out)
+	o.nothingLeft(ctx)
+}
+
+// notAdmitted: a namespace that admits no such pods gets one line, and no object.
+func (o *onNodes) notAdmitted(ctx context.Context) {
+	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
+		"name": "restricted", "labels": map[string]string{"pod-security.kubernetes.io/enforce": "baseline"},
+	}}
+	if err := o.Call(ctx, "POST", "/api/v1/namespaces", namespace, nil); err != nil {
+		o.Fatal(err)
+	}
+	cmd, out := o.weigh(ctx, "3", "-n", "restricted")
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out.String(), "privileged") {
+		o.Errorf("%v:\n%s", err, out)
+	}
+	o.Logf("%s", out)
+}
+
+// awaitMeasuring waits until a node's store is there, into which its run goes.
+func (o *onNodes) awaitMeasuring(ctx context.Context, n *clustertest.Node) {
+	o.Helper()
+	for {
+		if trials, _ := filepath.Glob(n.Path("/var/lib/tare/nodes/trials/*")); len(trials) > 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			o.Fatalf("%s does not measure: %v", n.Name, context.Cause(ctx))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func inDefault(resource string) string { return "/api/v1/namespaces/default/" + resource }
+
+// list gives names of objects that are tare's.
+func (o *onNodes) list(ctx context.Context, path string) (names []string) {
+	o.Helper()
+	var text []byte
+	if err := o.Call(ctx, "GET", path+"?labelSelector=app.kubernetes.io/managed-by=kubectl-tare", nil, &text); err != nil {
+		o.Fatal(err)
+	}
+	var all struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		o.Fatalf("%v: %s", err, text)
+	}
+	for _, item := range all.Items {
+		names = append(names, item.Metadata.Name)
+	}
+	return names
+}
+
+// study is the id of the one that the cluster has.
+func (o *onNodes) study(ctx context.Context) string {
+	o.Helper()
+	parents := o.list(ctx, inDefault("configmaps"))
+	if len(parents) != 1 {
+		o.Fatalf("the studies of the cluster are %q, want one", parents)
+	}
+	return strings.TrimPrefix(parents[0], "tare-")
+}
+
+// nothingLeft waits until the cluster has nothing more of a study.
+func (o *onNodes) nothingLeft(ctx context.Context) {
+	o.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		var left []string
+		for _, path := range []string{
+			inDefault("configmaps"), inDefault("pods"),
+			"/apis/batch/v1/namespaces/default/jobs", "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+		} {
+			left = append(left, o.list(ctx, path)...)
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			o.Fatalf("left in the cluster: %q", left)
+		}
+		time.Sleep(time.Second)
+	}
+}
