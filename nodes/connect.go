@@ -72,6 +72,9 @@ func executor(client kubernetes.Interface, config *rest.Config, namespace string
 		}
 		var said tail
 		if err := both.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: out, Stderr: &said}); err != nil {
+			if ctx.Err() != nil {
+				return err // its copies may still be written to
+			}
 			if line := lastLine(string(said)); line != "" {
 				err = fmt.Errorf("%s (%w)", line, err)
 			}

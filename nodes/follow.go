@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,8 @@ const (
 	fetchAgain = 30 * time.Second
 	fetchTries = 20
 	fetchLimit = 10 * time.Minute
+	// acknowledgeLimit is for how long a node may take to remove a run.
+	acknowledgeLimit = time.Minute
 	// fetchesAtOnce bounds the memory and the network that fetching takes here.
 	fetchesAtOnce = 8
 	// seenAgain is how often each pod is looked at without a change: nothing rests on one event.
@@ -66,8 +69,14 @@ func (c *Cluster) Follow(
 ) (Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var reporting sync.Mutex
+	one := func(e Event) {
+		reporting.Lock()
+		defer reporting.Unlock()
+		report(e)
+	}
 	f := &follower{
-		cluster: c, study: s, store: store, report: report,
+		cluster: c, study: s, store: store, report: one,
 		pods: make(chan seen), fetched: make(chan fetch), slots: make(chan struct{}, fetchesAtOnce),
 	}
 	if err := f.begin(ctx, all); err != nil {
@@ -77,6 +86,10 @@ func (c *Cluster) Follow(
 		return f.outcome(), err
 	}
 	err := f.follow(ctx)
+	if err != nil {
+		cancel()
+	}
+	f.requests.Wait() // they use the store
 	return f.outcome(), err
 }
 
@@ -90,6 +103,8 @@ type follower struct {
 	pods    chan seen
 	fetched chan fetch
 	slots   chan struct{}
+	// requests are the fetches and acknowledgements on their way. A node that hangs holds up its own alone.
+	requests sync.WaitGroup
 }
 
 // part is what is known of one node's part.
@@ -100,10 +115,12 @@ type part struct {
 	pod     *corev1.Pod          // the newest
 	why     string               // it is no further
 	failed  map[types.UID]string // pods that ended without results, each with the cause
-	waits   time.Time            // until when it may go on like this; zero: for ever
-	fetches int                  // tries so far
-	running bool                 // a fetch runs
-	said    string               // what was reported last
+	// acknowledged are the pods that were told that the run is in the store.
+	acknowledged map[types.UID]bool
+	waits        time.Time // until when it may go on like this; zero: for ever
+	fetches      int       // tries so far
+	running      bool      // a fetch runs
+	said         string    // what was reported last
 }
 
 // seen is a pod as the API server reports it.
@@ -122,7 +139,7 @@ type fetch struct {
 func (f *follower) begin(ctx context.Context, all []Node) error {
 	f.parts = nil
 	for _, node := range f.study.Nodes {
-		f.parts = append(f.parts, &part{node: node, failed: map[types.UID]string{}})
+		f.parts = append(f.parts, &part{node: node, failed: map[types.UID]string{}, acknowledged: map[types.UID]bool{}})
 	}
 	for i, p := range f.parts {
 		status, err := f.store.StatusOf(f.study.Part(p.node).ID())
@@ -131,6 +148,10 @@ func (f *follower) begin(ctx context.Context, all []Node) error {
 		}
 		if err == nil && status != record.Running {
 			p.done = true
+			// Whoever stored it may have been ended before this.
+			if err := f.cluster.release(ctx, f.study, p.node); err != nil {
+				return err
+			}
 			continue
 		}
 		at := slices.IndexFunc(all, func(n Node) bool { return n.Name == p.node })
@@ -259,11 +280,17 @@ func (f *follower) standing(p *part) (standing, string) {
 // see takes note of a pod.
 func (f *follower) see(ctx context.Context, s seen) error {
 	index, err := strconv.Atoi(s.pod.Labels[indexLabel])
-	if err != nil || index < 0 || index >= len(f.parts) || f.parts[index].done {
-		return nil // nothing of ours, or its results are here
+	if err != nil || index < 0 || index >= len(f.parts) {
+		return nil // nothing of ours
 	}
 	p := f.parts[index]
 	at, why := standingOf(s.pod)
+	if p.done {
+		if at == kept && !s.gone {
+			f.acknowledge(ctx, p, s.pod)
+		}
+		return nil
+	}
 	if p.pod != nil && s.pod.UID != p.pod.UID && s.pod.CreationTimestamp.Before(&p.pod.CreationTimestamp) {
 		if at == failed { // the pod of an earlier try, as a list may have it after its successor
 			f.fail(p, s.pod.UID, why)
@@ -275,7 +302,7 @@ func (f *follower) see(ctx context.Context, s seen) error {
 		if err := f.deleted(ctx); err != nil {
 			return err
 		}
-		if at != failed {
+		if at != failed && at != finished {
 			at, why = failed, "its pod was deleted"
 		}
 	}
@@ -356,7 +383,7 @@ func (f *follower) fetch(ctx context.Context, index int) {
 	p.running = true
 	f.say(p, "has measured")
 	pod, of := p.pod.Name, f.study.Part(p.node)
-	go func() {
+	f.requests.Go(func() {
 		select {
 		case f.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -368,7 +395,7 @@ func (f *follower) fetch(ctx context.Context, index int) {
 		case f.fetched <- fetch{index, apart, err}:
 		case <-ctx.Done():
 		}
-	}()
+	})
 }
 
 // note takes note of what came of a try to fetch.
@@ -376,6 +403,9 @@ func (f *follower) note(ctx context.Context, done fetch) {
 	p := f.parts[done.index]
 	p.running = false
 	if done.err != nil {
+		if at, _ := f.standing(p); at != kept {
+			return // what became of the pod meanwhile says how it goes on
+		}
 		if p.fetches++; p.fetches >= fetchTries {
 			f.miss(p, fmt.Sprintf("fetching failed: %v; the results are kept there", done.err))
 			return
@@ -395,13 +425,24 @@ func (f *follower) note(ctx context.Context, done fetch) {
 			done.apart.Abs().Round(100*time.Millisecond), direction)
 	}
 	f.say(p, text)
-	// One who cannot be told goes when the study's parent does.
-	if err := f.cluster.acknowledge(ctx, p.pod.Name, f.study.Part(p.node)); err != nil {
-		f.report(Event{p.node, fmt.Sprintf("could not be told so: %v", err)})
+	f.acknowledge(ctx, p, p.pod)
+}
+
+// acknowledge has a pod remove the run that was fetched, and gives the node back. A pod that was not
+// told ends when the study's parent is deleted.
+func (f *follower) acknowledge(ctx context.Context, p *part, pod *corev1.Pod) {
+	if p.acknowledged[pod.UID] {
+		return
 	}
-	if err := f.cluster.release(ctx, p.node); err != nil {
-		f.report(Event{p.node, fmt.Sprintf("its lease is left: %v", err)})
-	}
+	p.acknowledged[pod.UID] = true
+	f.requests.Go(func() {
+		if err := f.cluster.acknowledge(ctx, pod.Name, f.study.Part(p.node)); err != nil {
+			f.report(Event{p.node, fmt.Sprintf("the acknowledgement failed, and the node keeps its run: %v", err)})
+		}
+		if err := f.cluster.release(ctx, f.study, p.node); err != nil {
+			f.report(Event{p.node, fmt.Sprintf("its lease is left: %v", err)})
+		}
+	})
 }
 
 func (f *follower) outcome() (o Outcome) {
@@ -440,6 +481,8 @@ func (c *Cluster) fetch(ctx context.Context, pod string, of record.Part, store *
 }
 
 func (c *Cluster) acknowledge(ctx context.Context, pod string, of record.Part) error {
+	ctx, cancel := context.WithTimeout(ctx, acknowledgeLimit)
+	defer cancel()
 	return c.Exec(ctx, pod, keeper, nodeCommand("acknowledge", of), io.Discard)
 }
 

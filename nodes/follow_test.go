@@ -32,6 +32,7 @@ type bench struct {
 	pods    int
 	ahead   time.Duration // clocks of the nodes
 	refuse  error         // what exec fails by
+	hangs   string        // the node whose exec of a command does not end: "a acknowledge"
 	events  []Event
 }
 
@@ -67,6 +68,9 @@ func (b *bench) exec(ctx context.Context, _, container string, command []string,
 	}
 	of := record.Part{Study: command[slices.Index(command, "--study")+1], Node: command[slices.Index(command, "--node")+1]}
 	switch {
+	case b.hangs == of.Node+" "+command[2]:
+		<-ctx.Done()
+		return ctx.Err()
 	case container != keeper:
 		return errors.New("exec into " + container)
 	case command[2] == "acknowledge":
@@ -389,4 +393,67 @@ func TestFollowADeletedStudy(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// A node that hangs while it is told that its run was fetched holds up no other.
+func TestAnAcknowledgementThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "a", "b")
+		b.hangs = "a acknowledge"
+		outcome, err := b.follow(func() {
+			began := time.Now()
+			for _, node := range b.study.Nodes {
+				b.measured(node)
+				b.pod("pod-"+node, node, isKept)
+			}
+			if !b.said("fetched") || time.Since(began) > 0 {
+				t.Errorf("after %v: %v", time.Since(began), b.events)
+			}
+			if status, err := b.store.StatusOf(b.study.Part("b").ID()); err != nil || status != record.Complete {
+				t.Errorf("b's run: %s, %v", status, err)
+			}
+		})
+		if err != nil || len(outcome.Fetched) != 2 {
+			t.Errorf("%+v, %v", outcome, err)
+		}
+		if !b.said("the acknowledgement failed") {
+			t.Errorf("it was not said: %v", b.events)
+		}
+	})
+}
+
+// What became of a pod while a fetch failed is not forgotten over that.
+func TestAFetchThatFailsBecauseItsNodeWent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "a")
+		b.hangs = "a export"
+		outcome, err := b.follow(func() {
+			b.pod("a-1", "a", isKept)
+			b.pod("a-1", "a", func(pod *corev1.Pod) {
+				isKept(pod)
+				pod.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByTaintManager"}}
+			})
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		b.wantMissing(outcome, "a", "the node does not answer")
+	})
+}
+
+// A node is given back by the study that has it, and by no other.
+func TestReleaseSparesOthers(t *testing.T) {
+	b := newBench(t, "a")
+	other := b.study
+	other.ID = "weigh-20260101-000000-0000"
+	if _, err := b.cluster.take(t.Context(), other, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.cluster.release(t.Context(), b.study, "a"); err != nil {
+		t.Error(err)
+	}
+	if holder, err := b.cluster.take(t.Context(), b.study, "a"); err != nil || holder != other.ID {
+		t.Errorf("%s has the node, %v; want %s", holder, err, other.ID)
+	}
 }

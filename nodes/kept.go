@@ -31,7 +31,7 @@ func Export(ctx context.Context, store *record.Store, of record.Part, to io.Writ
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "run.db")
 	one, err := record.Open(path)
 	if err != nil {
@@ -45,6 +45,10 @@ func Export(ctx context.Context, store *record.Store, of record.Part, to io.Writ
 		return err
 	}
 	defer file.Close()
+	// Who reads may go at any moment, and this process with it: the open file goes then too.
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
 	packed := gzip.NewWriter(to)
 	if _, err := io.Copy(packed, file); err != nil {
 		return err

@@ -172,10 +172,17 @@ func (c *Cluster) take(ctx context.Context, s Study, node string) (holder string
 	return *there.Spec.HolderIdentity, nil
 }
 
-// release gives a node back.
-func (c *Cluster) release(ctx context.Context, node string) error {
-	err := c.Client.CoordinationV1().Leases(c.Namespace).Delete(ctx, leaseName(node), metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
+// release gives a node back, if the study has it still.
+func (c *Cluster) release(ctx context.Context, s Study, node string) error {
+	leases := c.Client.CoordinationV1().Leases(c.Namespace)
+	there, err := leases.Get(ctx, leaseName(node), metav1.GetOptions{})
+	if err == nil && (there.Spec.HolderIdentity == nil || *there.Spec.HolderIdentity != s.ID) {
+		return nil // another study's by now
+	}
+	if err == nil {
+		err = leases.Delete(ctx, there.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(there.UID))})
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err
@@ -192,6 +199,9 @@ func (c *Cluster) start(ctx context.Context, s Study, index int) (cause string, 
 		return fmt.Sprintf("study %s has it: wait for it, or kubectl delete -n %s configmap %s", holder, c.Namespace, parentName(holder)), nil
 	}
 	there, err := c.clear(ctx, s.jobName(index))
+	if errors.Is(err, errNotDeleted) {
+		return err.Error(), nil
+	}
 	if err != nil || there {
 		return "", err
 	}
@@ -201,9 +211,13 @@ func (c *Cluster) start(ctx context.Context, s Study, index int) (cause string, 
 	return "", err
 }
 
-// clear deletes a Job that has ended, and waits until it is gone. there reports one that goes on.
+// errNotDeleted is the cause where a Job stays: the pod of a node that does not answer is not deleted.
+var errNotDeleted = fmt.Errorf("its earlier Job is not deleted within %v: wait until the node answers", deletingJob)
+
+// clear deletes a Job that has ended, and waits until it is gone, and its pods, which could be taken
+// for those of the next. there reports one that goes on.
 func (c *Cluster) clear(ctx context.Context, name string) (there bool, err error) {
-	jobs, background := c.Client.BatchV1().Jobs(c.Namespace), metav1.DeletePropagationBackground
+	jobs, withPods := c.Client.BatchV1().Jobs(c.Namespace), metav1.DeletePropagationForeground
 	for deadline := time.Now().Add(deletingJob); ; {
 		job, err := jobs.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -216,10 +230,10 @@ func (c *Cluster) clear(ctx context.Context, name string) (there bool, err error
 			return true, nil
 		}
 		if time.Now().After(deadline) {
-			return false, fmt.Errorf("job %s is not deleted within %v", name, deletingJob)
+			return false, errNotDeleted
 		}
 		if job.DeletionTimestamp.IsZero() {
-			err := jobs.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+			err := jobs.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &withPods})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return false, fmt.Errorf("delete Job %s: %w", name, err)
 			}

@@ -154,6 +154,9 @@ func (n *NoCluster) Unwrap() error { return n.Err }
 // Reached makes the error of a request that no API server answered a *NoCluster.
 func Reached(err error) error {
 	request, timeout := new(url.Error), net.Error(nil)
+	if errors.Is(err, context.Canceled) {
+		return err // whoever asked gave up
+	}
 	if errors.As(err, &request) {
 		return &NoCluster{request}
 	}
