@@ -62,6 +62,9 @@ func without(args []string, flags ...string) []string {
 	var rest []string
 	for i := 0; i < len(args); i++ {
 		name, _, hasValue := strings.Cut(args[i], "=")
+		if !strings.HasPrefix(name, "--") && len(name) > 2 {
+			name, hasValue = name[:2], true // -nVALUE
+		}
 		switch {
 		case args[i] == "--":
 			return append(rest, args[i:]...)

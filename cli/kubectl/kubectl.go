@@ -204,7 +204,11 @@ func (s *session) follow(ctx context.Context, study nodes.Study, dir string) err
 	if err != nil {
 		return fmt.Errorf("%w; kubectl tare resume -n %s %s goes on", nodes.Reached(err), s.cluster.Namespace, study.ID)
 	}
-	terminal.Fprintf(s.root.OutOrStdout(), "study %s: %d of %s fetched: tare show %[1]s\n", study.ID, len(outcome.Fetched), report.Counted(len(study.Nodes), "node"))
+	shown := ""
+	if len(outcome.Fetched) > 0 {
+		shown = ": tare show " + study.ID
+	}
+	terminal.Fprintf(s.root.OutOrStdout(), "study %s: %d of %s fetched%s\n", study.ID, len(outcome.Fetched), report.Counted(len(study.Nodes), "node"), shown)
 	if len(outcome.Missing) == 0 {
 		return s.cluster.Delete(ctx, study)
 	}
