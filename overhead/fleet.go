@@ -33,7 +33,7 @@ type Fleet struct {
 
 // FleetNode is a node of a fleet.
 type FleetNode struct {
-	Name, Run string // host name, and the ID of the run
+	Name, Run string // of a cluster's node or a host, and the ID of the run
 	Host      record.Host
 }
 
@@ -104,6 +104,14 @@ type Node struct {
 	effects []nodeEffect
 }
 
+// name is the node's: a cluster's, where it has one. Machines of a cluster may share a host name.
+func (n Node) name() string {
+	if p := n.run.Plan.Part; p != nil {
+		return p.Node
+	}
+	return n.run.Host.Hostname
+}
+
 // nodeEffect is one metric of one condition on one node.
 type nodeEffect struct {
 	key       string // of what it is
@@ -166,7 +174,7 @@ func NewFleet(all []Node) Fleet {
 			f.leaveOut(n, why)
 			continue
 		}
-		name := n.run.Host.Hostname
+		name := n.name()
 		before, again := newest[name]
 		switch {
 		case !again:
@@ -182,12 +190,12 @@ func NewFleet(all []Node) Fleet {
 	for _, i := range newest {
 		nodes = append(nodes, all[i])
 	}
-	slices.SortFunc(nodes, func(a, b Node) int { return strings.Compare(a.run.Host.Hostname, b.run.Host.Hostname) })
+	slices.SortFunc(nodes, func(a, b Node) int { return strings.Compare(a.name(), b.name()) })
 	for _, n := range nodes {
-		f.Nodes = append(f.Nodes, FleetNode{Name: n.run.Host.Hostname, Run: n.run.ID, Host: n.run.Host})
+		f.Nodes = append(f.Nodes, FleetNode{Name: n.name(), Run: n.run.ID, Host: n.run.Host})
 		f.Warnings = append(f.Warnings, otherImages(first, n)...)
 		if n.run.Status != record.Complete {
-			f.Warnings = append(f.Warnings, fmt.Sprintf("%s: its run is not complete: it is %s", n.run.Host.Hostname, n.run.Status))
+			f.Warnings = append(f.Warnings, fmt.Sprintf("%s: its run is not complete: it is %s", n.name(), n.run.Status))
 		}
 	}
 	made := map[string]bool{}
@@ -209,7 +217,7 @@ func (n Node) has(effect nodeEffect) bool {
 }
 
 func (f *Fleet) leaveOut(n Node, why string) {
-	f.LeftOut = append(f.LeftOut, fmt.Sprintf("%s (%s): %s", n.run.ID, orNone(n.run.Host.Hostname), why))
+	f.LeftOut = append(f.LeftOut, fmt.Sprintf("%s (%s): %s", n.run.ID, orNone(n.name()), why))
 }
 
 // noNode says why a run is no node of the fleet of another; empty where it is.
@@ -236,7 +244,7 @@ func otherImages(first, n Node) (warnings []string) {
 	for _, c := range n.run.Conditions {
 		if was := conditionOf(first.run, c.ID); was != nil && was.Image != c.Image {
 			warnings = append(warnings, fmt.Sprintf("%s: the image of %s is %s, and %s on %s",
-				n.run.Host.Hostname, c.ID, orNone(c.Image), orNone(was.Image), first.run.Host.Hostname))
+				n.name(), c.ID, orNone(c.Image), orNone(was.Image), first.name()))
 		}
 	}
 	return warnings

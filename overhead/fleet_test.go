@@ -196,6 +196,26 @@ func TestRunsThatAreNoNodes(t *testing.T) {
 	}
 }
 
+// Nodes of a cluster are known by its names for them: their machines may share a host name.
+func TestFleetOfAClustersNodes(t *testing.T) {
+	runs := nodes(t, []float64{0.9, 0.8, 0.9}, func(int) string { return "6.1.0" })
+	var want []string
+	for i := range runs {
+		part := &record.Part{Study: "study", Node: runs[i].Host.Hostname}
+		runs[i].Plan.Part, runs[i].Host.Hostname = part, "localhost"
+		want = append(want, part.Node)
+	}
+	f := fleet(runs...)
+	if len(f.Nodes) != 3 || len(f.LeftOut) > 0 {
+		t.Fatalf("%+v, left out %q", f.Nodes, f.LeftOut)
+	}
+	for i, n := range f.Nodes {
+		if n.Name != want[i] {
+			t.Errorf("node %d is %s, want %s", i, n.Name, want[i])
+		}
+	}
+}
+
 // Two covariates that divide nodes in the same way cannot be told apart, and another image is named.
 func TestFleetWarns(t *testing.T) {
 	runs := nodes(t, []float64{0.9, 0.8, 0.9, 0.8, 0.9, 0.8}, func(i int) string { return []string{"6.1.0", "6.12.0"}[i%2] })
