@@ -217,6 +217,9 @@ func showUnits(ctx context.Context, properties string, units ...string) (string,
 // unitOf asks systemd for a unit.
 func unitOf(ctx context.Context, name string) (bound.Unit, error) {
 	text, err := showUnits(ctx, "ControlGroup,MemoryLow", name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return bound.Unit{}, nil // no systemd owns the group
+	}
 	if err != nil {
 		return bound.Unit{}, err
 	}

@@ -22,6 +22,9 @@ var kept = struct {
 	paths map[string]bool
 }{paths: map[string]bool{}}
 
+// mostKept bounds the threads that wait. Go ends a program of 10,000.
+const mostKept = 1000
+
 // readOfMemory is [Process.readMost] of such a file.
 func (p Process) readOfMemory(name string, most int) ([]byte, error) {
 	path := p.Path(name)
@@ -29,7 +32,7 @@ func (p Process) readOfMemory(name string, most int) ([]byte, error) {
 	kept.Lock()
 	isKept, others := kept.paths[path], len(kept.paths)
 	kept.Unlock()
-	if isKept {
+	if isKept || others >= mostKept {
 		return nil, locked()
 	}
 	type answer struct {
@@ -45,7 +48,7 @@ func (p Process) readOfMemory(name string, most int) ([]byte, error) {
 		delete(kept.paths, path)
 	}()
 	// The more are kept, the shorter each is waited for: a user may have many such processes.
-	late := time.NewTimer(memoryWithin / time.Duration(1+others))
+	late := time.NewTimer(max(memoryWithin/time.Duration(1+others), memoryWithin/10))
 	defer late.Stop()
 	select {
 	case a := <-came:

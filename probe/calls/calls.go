@@ -152,10 +152,14 @@ func (c *Counter) keep(processes [][]int) error {
 	var pid int32
 	var target uint32
 	var gone []int32
-	for all := followed.Iterate(); all.Next(&pid, &target); {
+	all := followed.Iterate()
+	for all.Next(&pid, &target) {
 		if int(target) >= len(processes) || !slices.Contains(processes[target], int(pid)) {
 			gone = append(gone, pid)
 		}
+	}
+	if err := all.Err(); err != nil {
+		return fmt.Errorf("list the followed processes: %w", err)
 	}
 	for _, pid := range gone {
 		if err := followed.Delete(pid); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) { // it ends meanwhile
