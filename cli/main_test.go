@@ -266,7 +266,7 @@ func TestBadInput(t *testing.T) {
 		{"causes --pid 1 --json /nonexistent/f", exitUsage, []string{"--json /nonexistent/f"}},
 		{"causes --pid 1 --out /proc/x", exitUsage, []string{"--out /proc/x"}},
 		{"show nosuchrun", exitFailure, []string{"nothing has been measured"}},
-		{"show a b", exitUsage, []string{"at most 1"}},
+		{"show a b", exitFailure, []string{"nothing has been measured"}},
 		{"resume", exitUsage, []string{"RUN"}},
 		{"export", exitUsage, []string{"RUN"}},
 		{"compare a", exitUsage, []string{"OLD", "NEW"}},

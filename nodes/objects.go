@@ -180,7 +180,8 @@ func (c *Cluster) release(ctx context.Context, s Study, node string) error {
 		return nil // another study's by now
 	}
 	if err == nil {
-		err = leases.Delete(ctx, there.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(there.UID))})
+		unchanged := metav1.NewUIDPreconditions(string(there.UID))
+		err = leases.Delete(ctx, there.Name, metav1.DeleteOptions{Preconditions: unchanged})
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

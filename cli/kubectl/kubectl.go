@@ -208,7 +208,8 @@ func (s *session) follow(ctx context.Context, study nodes.Study, dir string) err
 	if len(outcome.Fetched) > 0 {
 		shown = ": tare show " + study.ID
 	}
-	terminal.Fprintf(s.root.OutOrStdout(), "study %s: %d of %s fetched%s\n", study.ID, len(outcome.Fetched), report.Counted(len(study.Nodes), "node"), shown)
+	terminal.Fprintf(s.root.OutOrStdout(), "study %s: %d of %s fetched%s\n",
+		study.ID, len(outcome.Fetched), report.Counted(len(study.Nodes), "node"), shown)
 	if len(outcome.Missing) == 0 {
 		return s.cluster.Delete(ctx, study)
 	}

@@ -58,7 +58,7 @@ func TestEachObjectLoads(t *testing.T) {
 				return err
 			}
 			defer counter.Close()
-			return counter.Watch(t.Context(), nil, time.Millisecond)
+			return counter.Watch(t.Context(), func() [][]int { return nil }, time.Millisecond)
 		}},
 		{"faults: recorder", 6, 1, func() error {
 			return stopped(faults.Start([]faults.Target{{Name: "own", PIDs: []int{own}}}, faults.Options{Ring: 1 << 20, Keep: 1000}))
