@@ -41,6 +41,15 @@ func StorePath(dir string) string { return filepath.Join(dir, storeFile) }
 // this machine's state directory to further commands.
 func ElsewhereCommand(name string, args []string, e Elsewhere) (root *cobra.Command, stateDir func() (string, error)) {
 	a := &app{elsewhere: e, args: args}
+	// Before the commands have them: to define flags sets their values back.
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	e.Flags(own)
+	a.elsewhereFlags = []string{"--home"}
+	own.VisitAll(func(f *pflag.Flag) {
+		if a.elsewhereFlags = append(a.elsewhereFlags, "--"+f.Name); f.Shorthand != "" {
+			a.elsewhereFlags = append(a.elsewhereFlags, "-"+f.Shorthand)
+		}
+	})
 	root = &cobra.Command{Use: name}
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		a.out, a.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -63,15 +72,7 @@ func ElsewhereCommand(name string, args []string, e Elsewhere) (root *cobra.Comm
 
 // studyElsewhere is the study of a command line that was read.
 func (a *app) studyElsewhere(id, dir string) Study {
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	a.elsewhere.Flags(own)
-	flags := []string{"--home"}
-	own.VisitAll(func(f *pflag.Flag) {
-		if flags = append(flags, "--"+f.Name); f.Shorthand != "" {
-			flags = append(flags, "-"+f.Shorthand)
-		}
-	})
-	return Study{ID: id, Args: without(a.args[1:], flags...), Dir: dir}
+	return Study{ID: id, Args: without(a.args[1:], a.elsewhereFlags...), Dir: dir}
 }
 
 // designHost is the host that a study is designed for.
