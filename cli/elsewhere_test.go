@@ -60,6 +60,9 @@ func TestStudyElsewhere(t *testing.T) {
 			continue
 		}
 		s := r.carried[0]
+		if r.nodes == "" {
+			t.Errorf("%q: the value of --nodes is lost", c.line)
+		}
 		if !slices.Equal(s.Args, c.want) || !strings.HasPrefix(s.ID, c.want[0]+"-") {
 			t.Errorf("%q: carried %+v, want %q", c.line, s, c.want)
 		}
