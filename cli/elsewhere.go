@@ -84,7 +84,7 @@ func (a *app) designHost(ctx context.Context, dir string) (studyHost, error) {
 	if err != nil {
 		return studyHost{}, err
 	}
-	host := studyHost{online: cpus, Host: kit.Host{
+	host := studyHost{isElsewhere: true, online: cpus, Host: kit.Host{
 		Memory: memory, Platform: lab.Remover(dir),
 		Check: func(platform.Platform) error { return nil }, // each machine looks for itself
 	}}

@@ -50,6 +50,8 @@ func TestStudyElsewhere(t *testing.T) {
 	for _, c := range []struct{ line, want []string }{
 		{[]string{"weigh", "redis", "--quick", "--nodes", "pool=bench"}, []string{"weigh", "redis", "--quick"}},
 		{[]string{"--home", dir, "weigh", "--nodes=a", "redis", "-n", "bench"}, []string{"weigh", "redis"}},
+		{[]string{"weigh", "--rootfs", "/nonexistent/root", "--nodes", "a", "--platform", "bare,cgroup", "--", "/bin/true"},
+			[]string{"weigh", "--rootfs", "/nonexistent/root", "--platform", "bare,cgroup", "--", "/bin/true"}},
 		{[]string{"weigh", "-nbench", "redis", "--nodes", "a"}, []string{"weigh", "redis"}},
 		{[]string{"latency", "cpu", "-n=bench", "--quota", "4ms", "--nodes", "a"}, []string{"latency", "cpu", "--quota", "4ms"}},
 	} {

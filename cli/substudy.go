@@ -94,6 +94,7 @@ type subStudy struct {
 type studyHost struct {
 	kit.Host
 	dir          string         // of tare's state
+	isElsewhere  bool           // another machine measures: paths are its own
 	online       int            // how many CPUs the kernel has on line
 	server, load []int          // where the program runs, and everything of tare's
 	client       network.Client // the zero value until it is made

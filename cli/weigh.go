@@ -298,8 +298,8 @@ func (f *weighFlags) factors() (factors []weigh.Factor, images []string, err err
 	return factors, images, nil
 }
 
-// subjects finds the workloads and the images to run them in.
-func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject, error) {
+// subjects finds the workloads and the images to run them in. Paths of another machine are not looked for.
+func (f *weighFlags) subjects(names, command, images []string, isElsewhere bool) ([]weigh.Subject, error) {
 	sources := slices.Clone(f.sources)
 	for _, ref := range images {
 		sources = append(sources, workload.Source{Image: ref})
@@ -307,7 +307,10 @@ func (f *weighFlags) subjects(names, command, images []string) ([]weigh.Subject,
 	named := map[string]bool{}
 	for _, s := range sources {
 		name := s.Image
-		if path := s.Archive + s.Rootfs; path != "" {
+		switch path := s.Archive + s.Rootfs; {
+		case path != "" && isElsewhere:
+			name = filepath.Clean(path)
+		case path != "":
 			if info, err := os.Stat(path); err == nil && s.Rootfs != "" && !info.IsDir() {
 				return nil, usageError("--rootfs %s: want a directory; name an archive with --image-archive", path)
 			}
@@ -428,7 +431,7 @@ func (f *weighFlags) design(cmd *cobra.Command, args []string, host studyHost) (
 	if err != nil {
 		return lab.Design{}, err
 	}
-	subjects, err := f.subjects(names, command, images)
+	subjects, err := f.subjects(names, command, images, host.isElsewhere)
 	if err != nil {
 		return lab.Design{}, err
 	}

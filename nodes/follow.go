@@ -107,26 +107,26 @@ type follower struct {
 	requests sync.WaitGroup
 }
 
-// part is what is known of one node's part.
+// part is one node's part of the study.
 type part struct {
-	node    string
-	done    bool // its run is in the store
-	missing string
-	pod     *corev1.Pod          // the newest
-	why     string               // it is no further
-	failed  map[types.UID]string // pods that ended without results, each with the cause
-	// acknowledged are the pods that were told that the run is in the store.
+	node     string
+	isStored bool // its run is in the store
+	missing  string
+	pod      *corev1.Pod          // the newest
+	failures map[types.UID]string // causes, by pod that ended without results
+	// acknowledged has the pods that know that the run is in the store.
 	acknowledged map[types.UID]bool
-	waits        time.Time // until when it may go on like this; zero: for ever
-	fetches      int       // tries so far
-	running      bool      // a fetch runs
-	said         string    // what was reported last
+	waitingFor   string    // what has not happened yet
+	deadline     time.Time // of that; zero is none
+	isFetching   bool
+	tries        int // to fetch
+	lastReported string
 }
 
 // seen is a pod as the API server reports it.
 type seen struct {
-	pod  *corev1.Pod
-	gone bool
+	pod       *corev1.Pod
+	isDeleted bool
 }
 
 // fetch is what came of a try to fetch.
@@ -139,7 +139,7 @@ type fetch struct {
 func (f *follower) begin(ctx context.Context, all []Node) error {
 	f.parts = nil
 	for _, node := range f.study.Nodes {
-		f.parts = append(f.parts, &part{node: node, failed: map[types.UID]string{}, acknowledged: map[types.UID]bool{}})
+		f.parts = append(f.parts, &part{node: node, failures: map[types.UID]string{}, acknowledged: map[types.UID]bool{}})
 	}
 	for i, p := range f.parts {
 		status, err := f.store.StatusOf(f.study.Part(p.node).ID())
@@ -147,7 +147,7 @@ func (f *follower) begin(ctx context.Context, all []Node) error {
 			return err
 		}
 		if err == nil && status != record.Running {
-			p.done = true
+			p.isStored = true
 			// Whoever stored it may have been ended before this.
 			if err := f.cluster.release(ctx, f.study, p.node); err != nil {
 				return err
@@ -156,11 +156,11 @@ func (f *follower) begin(ctx context.Context, all []Node) error {
 		}
 		at := slices.IndexFunc(all, func(n Node) bool { return n.Name == p.node })
 		if at < 0 {
-			f.miss(p, "the cluster has no such node any more, or not with these labels")
+			f.markMissing(p, "the cluster has no such node any more, or not with these labels")
 			continue
 		}
 		if why := all[at].Unfit(); why != "" {
-			f.miss(p, why)
+			f.markMissing(p, why)
 			continue
 		}
 		cause, err := f.cluster.start(ctx, f.study, i)
@@ -168,10 +168,10 @@ func (f *follower) begin(ctx context.Context, all []Node) error {
 			return err
 		}
 		if cause != "" {
-			f.miss(p, cause)
+			f.markMissing(p, cause)
 			continue
 		}
-		p.why, p.waits = "no pod was made for its Job", time.Now().Add(startPatience)
+		p.waitingFor, p.deadline = "no pod was made for its Job", time.Now().Add(startPatience)
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (f *follower) watch(ctx context.Context) error {
 			return pods.Watch(ctx, o)
 		},
 	}, &corev1.Pod{}, seenAgain)
-	send := func(object any, gone bool) {
+	send := func(object any, isDeleted bool) {
 		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = last.Obj
 		}
@@ -198,7 +198,7 @@ func (f *follower) watch(ctx context.Context) error {
 			return
 		}
 		select {
-		case f.pods <- seen{pod, gone}:
+		case f.pods <- seen{pod, isDeleted}:
 		case <-ctx.Done():
 		}
 	}
@@ -222,11 +222,11 @@ func (f *follower) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		case s := <-f.pods:
-			err = f.see(ctx, s)
+			err = f.podChanged(ctx, s)
 		case done := <-f.fetched:
-			f.note(ctx, done)
+			f.fetchEnded(ctx, done)
 		case <-timer.C:
-			err = f.late(ctx)
+			err = f.deadlinePassed(ctx)
 		}
 		timer.Stop()
 		if err != nil {
@@ -237,27 +237,27 @@ func (f *follower) follow(ctx context.Context) error {
 }
 
 func (f *follower) settled() bool {
-	return !slices.ContainsFunc(f.parts, func(p *part) bool { return p.running || !p.done && p.missing == "" })
+	return !slices.ContainsFunc(f.parts, func(p *part) bool { return p.isFetching || !p.isStored && p.missing == "" })
 }
 
 // patience is the time until the first part has waited for too long.
 func (f *follower) patience() time.Duration {
 	least := time.Hour
 	for _, p := range f.parts {
-		if !p.waits.IsZero() {
-			least = min(least, time.Until(p.waits))
+		if !p.deadline.IsZero() {
+			least = min(least, time.Until(p.deadline))
 		}
 	}
 	return least
 }
 
-// late counts parts as missing that have waited for too long, and tries again to fetch.
-func (f *follower) late(ctx context.Context) error {
+// deadlinePassed counts parts as missing that have waited for too long, and tries again to fetch.
+func (f *follower) deadlinePassed(ctx context.Context) error {
 	for i, p := range f.parts {
-		if p.waits.IsZero() || time.Now().Before(p.waits) {
+		if p.deadline.IsZero() || time.Now().Before(p.deadline) {
 			continue
 		}
-		p.waits = time.Time{}
+		p.deadline = time.Time{}
 		if s, _ := f.standing(p); s == kept {
 			f.fetch(ctx, i)
 			continue
@@ -265,28 +265,28 @@ func (f *follower) late(ctx context.Context) error {
 		if err := f.deleted(ctx); err != nil {
 			return err
 		}
-		f.miss(p, p.why)
+		f.markMissing(p, p.waitingFor)
 	}
 	return nil
 }
 
 func (f *follower) standing(p *part) (standing, string) {
 	if p.pod == nil {
-		return waiting, p.why
+		return waiting, p.waitingFor
 	}
 	return standingOf(p.pod)
 }
 
-// see takes note of a pod.
-func (f *follower) see(ctx context.Context, s seen) error {
+// podChanged takes note of a pod.
+func (f *follower) podChanged(ctx context.Context, s seen) error {
 	index, err := strconv.Atoi(s.pod.Labels[indexLabel])
 	if err != nil || index < 0 || index >= len(f.parts) {
 		return nil // nothing of ours
 	}
 	p := f.parts[index]
 	at, why := standingOf(s.pod)
-	if p.done {
-		if at == kept && !s.gone {
+	if p.isStored {
+		if at == kept && !s.isDeleted {
 			f.acknowledge(ctx, p, s.pod)
 		}
 		return nil
@@ -298,7 +298,7 @@ func (f *follower) see(ctx context.Context, s seen) error {
 		return nil
 	}
 	p.pod = s.pod
-	if s.gone {
+	if s.isDeleted {
 		if err := f.deleted(ctx); err != nil {
 			return err
 		}
@@ -307,27 +307,27 @@ func (f *follower) see(ctx context.Context, s seen) error {
 		}
 	}
 	if at != waiting && at != failed {
-		p.missing, p.waits = "", time.Time{}
+		p.missing, p.deadline = "", time.Time{}
 	}
 	switch at {
 	case waiting:
-		if p.waits.IsZero() {
-			p.waits = time.Now().Add(startPatience)
+		if p.deadline.IsZero() {
+			p.deadline = time.Now().Add(startPatience)
 		}
-		if p.why = why; p.why == "" {
-			p.why = "its pod did not start"
+		if p.waitingFor = why; p.waitingFor == "" {
+			p.waitingFor = "its pod did not start"
 		}
-		for _, before := range p.failed {
-			p.why = before + "; then " + p.why
+		for _, before := range p.failures {
+			p.waitingFor = before + "; then " + p.waitingFor
 		}
 	case running:
-		f.say(p, "measures")
+		f.reportOnce(p, "measures")
 	case kept:
 		f.fetch(ctx, index)
 	case unanswering:
-		f.miss(p, why+"; what it measures is kept there")
+		f.markMissing(p, why+"; what it measures is kept there")
 	case finished:
-		f.miss(p, "its pod ended before its results were fetched; they are kept there")
+		f.markMissing(p, "its pod ended before its results were fetched; they are kept there")
 	case failed:
 		f.fail(p, s.pod.UID, why)
 	}
@@ -336,30 +336,30 @@ func (f *follower) see(ctx context.Context, s seen) error {
 
 // fail takes note of a pod that ended without results: the Job makes another one, once.
 func (f *follower) fail(p *part, pod types.UID, why string) {
-	if p.failed[pod] != "" {
+	if p.failures[pod] != "" {
 		return
 	}
-	p.failed[pod] = why
+	p.failures[pod] = why
 	switch {
-	case len(p.failed) > retries:
+	case len(p.failures) > retries:
 		if at, newest := f.standing(p); at == failed {
 			why = newest
 		}
-		f.miss(p, why)
+		f.markMissing(p, why)
 	case pod == p.pod.UID:
-		f.say(p, "failed, and is tried once more: "+why)
-		p.missing, p.why, p.waits = "", why, time.Now().Add(startPatience)
+		f.reportOnce(p, "failed, and is tried once more: "+why)
+		p.missing, p.waitingFor, p.deadline = "", why, time.Now().Add(startPatience)
 	}
 }
 
-func (f *follower) miss(p *part, cause string) {
-	p.missing, p.waits = cause, time.Time{}
-	f.say(p, "missing: "+cause)
+func (f *follower) markMissing(p *part, cause string) {
+	p.missing, p.deadline = cause, time.Time{}
+	f.reportOnce(p, "missing: "+cause)
 }
 
-func (f *follower) say(p *part, text string) {
-	if p.said != text {
-		p.said = text
+func (f *follower) reportOnce(p *part, text string) {
+	if p.lastReported != text {
+		p.lastReported = text
 		f.report(Event{p.node, text})
 	}
 }
@@ -377,11 +377,11 @@ func (f *follower) deleted(ctx context.Context) error {
 // fetch begins to fetch what a node keeps.
 func (f *follower) fetch(ctx context.Context, index int) {
 	p := f.parts[index]
-	if p.running {
+	if p.isFetching {
 		return
 	}
-	p.running = true
-	f.say(p, "has measured")
+	p.isFetching = true
+	f.reportOnce(p, "has measured")
 	pod, of := p.pod.Name, f.study.Part(p.node)
 	f.requests.Go(func() {
 		select {
@@ -398,23 +398,23 @@ func (f *follower) fetch(ctx context.Context, index int) {
 	})
 }
 
-// note takes note of what came of a try to fetch.
-func (f *follower) note(ctx context.Context, done fetch) {
+// fetchEnded takes note of what came of a try to fetch.
+func (f *follower) fetchEnded(ctx context.Context, done fetch) {
 	p := f.parts[done.index]
-	p.running = false
+	p.isFetching = false
 	if done.err != nil {
 		if at, _ := f.standing(p); at != kept {
 			return // what became of the pod meanwhile says how it goes on
 		}
-		if p.fetches++; p.fetches >= fetchTries {
-			f.miss(p, fmt.Sprintf("fetching failed: %v; the results are kept there", done.err))
+		if p.tries++; p.tries >= fetchTries {
+			f.markMissing(p, fmt.Sprintf("fetching failed: %v; the results are kept there", done.err))
 			return
 		}
-		f.say(p, fmt.Sprintf("fetching failed, and is tried again: %v", done.err))
-		p.waits = time.Now().Add(fetchAgain)
+		f.reportOnce(p, fmt.Sprintf("fetching failed, and is tried again: %v", done.err))
+		p.deadline = time.Now().Add(fetchAgain)
 		return
 	}
-	p.done, p.missing, p.waits = true, "", time.Time{}
+	p.isStored, p.missing, p.deadline = true, "", time.Time{}
 	text := "fetched"
 	if done.apart.Abs() > clocksApart {
 		direction := "ahead of"
@@ -424,7 +424,7 @@ func (f *follower) note(ctx context.Context, done fetch) {
 		text += fmt.Sprintf("; its clock is %v %s this machine's: times of its run are its own",
 			done.apart.Abs().Round(100*time.Millisecond), direction)
 	}
-	f.say(p, text)
+	f.reportOnce(p, text)
 	f.acknowledge(ctx, p, p.pod)
 }
 
@@ -448,7 +448,7 @@ func (f *follower) acknowledge(ctx context.Context, p *part, pod *corev1.Pod) {
 func (f *follower) outcome() (o Outcome) {
 	for _, p := range f.parts {
 		switch {
-		case p.done:
+		case p.isStored:
 			o.Fetched = append(o.Fetched, p.node)
 		case p.missing != "":
 			o.Missing = append(o.Missing, Absence{p.node, p.missing})
