@@ -156,7 +156,7 @@ func (f *follower) begin(ctx context.Context, all []Node) error {
 		}
 		at := slices.IndexFunc(all, func(n Node) bool { return n.Name == p.node })
 		if at < 0 {
-			f.markMissing(p, "the cluster has no such node any more, or not with these labels")
+			f.markMissing(p, "the cluster has no such node any more")
 			continue
 		}
 		if why := all[at].Unfit(); why != "" {
@@ -329,6 +329,9 @@ func (f *follower) podChanged(ctx context.Context, s seen) error {
 	case finished:
 		f.markMissing(p, "its pod ended before its results were fetched; they are kept there")
 	case failed:
+		if err := f.deleted(ctx); err != nil {
+			return err // it was ended for that
+		}
 		f.fail(p, s.pod.UID, why)
 	}
 	return nil

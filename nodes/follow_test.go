@@ -312,7 +312,11 @@ func TestNodesThatAreNotBegun(t *testing.T) {
 		b.nodes[0].Arch = "s390x"
 		other := b.study
 		other.ID = "weigh-20260101-000000-0000"
-		if _, err := b.cluster.take(t.Context(), other, "b"); err != nil {
+		other, err := b.cluster.Create(t.Context(), other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.cluster.acquire(t.Context(), other, "b"); err != nil {
 			t.Fatal(err)
 		}
 		outcome, err := b.follow(func() {})
@@ -447,13 +451,24 @@ func TestReleaseSparesOthers(t *testing.T) {
 	b := newBench(t, "a")
 	other := b.study
 	other.ID = "weigh-20260101-000000-0000"
-	if _, err := b.cluster.take(t.Context(), other, "a"); err != nil {
+	other, err := b.cluster.Create(t.Context(), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.cluster.acquire(t.Context(), other, "a"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.cluster.release(t.Context(), b.study, "a"); err != nil {
 		t.Error(err)
 	}
-	if holder, err := b.cluster.take(t.Context(), b.study, "a"); err != nil || holder != other.ID {
+	if holder, err := b.cluster.acquire(t.Context(), b.study, "a"); err != nil || holder != other.ID {
 		t.Errorf("%s has the node, %v; want %s", holder, err, other.ID)
+	}
+	// A deleted study has no node, whether its lease was collected or not.
+	if err := b.cluster.Delete(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	if holder, err := b.cluster.acquire(t.Context(), b.study, "a"); err != nil || holder != b.study.ID {
+		t.Errorf("%s has the node of a deleted study, %v", holder, err)
 	}
 }

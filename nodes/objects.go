@@ -146,10 +146,25 @@ func (s Study) owned() metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: s.Parent(), UID: s.parent}
 }
 
-// take takes a node for a study. It is made, not applied: an object that is there already means
-// that another study has the node. A lease is renewed by nobody: it is the study's until its
-// node's results are there, or its parent is deleted, however long nobody looks after it.
-func (c *Cluster) take(ctx context.Context, s Study, node string) (holder string, err error) {
+// acquire makes the node's Lease for a study, and gives who holds it. It is made, not applied: an object
+// that is there already means that another study has the node. A lease is renewed by nobody: it is the
+// study's until its node's results are there, or its parent is deleted, however long nobody looks after it.
+func (c *Cluster) acquire(ctx context.Context, s Study, node string) (holder string, err error) {
+	if holder, err = c.tryAcquire(ctx, s, node); err != nil || holder == s.ID {
+		return holder, err
+	}
+	// The lease of a study that was deleted stays until it is collected.
+	_, err = c.Client.CoreV1().ConfigMaps(c.Namespace).Get(ctx, parentName(holder), metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return holder, err
+	}
+	if err := c.release(ctx, Study{ID: holder}, node); err != nil {
+		return "", err
+	}
+	return c.tryAcquire(ctx, s, node)
+}
+
+func (c *Cluster) tryAcquire(ctx context.Context, s Study, node string) (holder string, err error) {
 	now := metav1.NowMicro()
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -192,7 +207,7 @@ func (c *Cluster) release(ctx context.Context, s Study, node string) error {
 // start has a node measure, unless it does. cause says why it cannot.
 func (c *Cluster) start(ctx context.Context, s Study, index int) (cause string, err error) {
 	node := s.Nodes[index]
-	holder, err := c.take(ctx, s, node)
+	holder, err := c.acquire(ctx, s, node)
 	if err != nil {
 		return "", fmt.Errorf("take node %s: %w", node, err)
 	}

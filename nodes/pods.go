@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// standing is how far a node's pod is.
+// standing is the state of a node's pod.
 type standing int
 
 const (

@@ -139,14 +139,14 @@ func (s *session) Carry(ctx context.Context, wanted cli.Study) error {
 	}
 	before, found, err := s.cluster.Unfinished(ctx, study)
 	if err != nil {
-		return err
+		return nodes.Reached(err)
 	}
 	if found {
 		s.say("study %s goes on, which the same command began; for a new one, delete it: %s\n", before.ID, s.deletion(before))
 		return s.follow(ctx, before, wanted.Dir)
 	}
 	if study, err = s.cluster.Create(ctx, study); err != nil {
-		return err
+		return nodes.Reached(err)
 	}
 	s.say("study %s; %s ends it and removes everything\n", study.ID, s.deletion(study))
 	return s.follow(ctx, study, wanted.Dir)
@@ -178,9 +178,6 @@ Nodes that were missing are tried again.`,
 		if err != nil {
 			return nodes.Reached(err)
 		}
-		if s.found, err = s.cluster.Nodes(cmd.Context(), study.Selector); err != nil {
-			return nodes.Reached(err)
-		}
 		return s.follow(cmd.Context(), study, dir)
 	}
 	return cmd
@@ -193,7 +190,11 @@ func (s *session) follow(ctx context.Context, study nodes.Study, dir string) err
 		return err
 	}
 	defer store.Close()
-	outcome, err := s.cluster.Follow(ctx, study, s.found, store, func(e nodes.Event) { s.say("%s: %s\n", e.Node, e.Text) })
+	all, err := s.cluster.Nodes(ctx, "") // one that has lost its label measures still
+	if err != nil {
+		return nodes.Reached(err)
+	}
+	outcome, err := s.cluster.Follow(ctx, study, all, store, func(e nodes.Event) { s.say("%s: %s\n", e.Node, e.Text) })
 	if ctx.Err() != nil {
 		return fmt.Errorf("left: %s fetched; the nodes go on: kubectl tare resume -n %s %s fetches the rest; %s ends it and removes everything",
 			report.Counted(len(outcome.Fetched), "run"), s.cluster.Namespace, study.ID, s.deletion(study))
@@ -211,7 +212,7 @@ func (s *session) follow(ctx context.Context, study nodes.Study, dir string) err
 	terminal.Fprintf(s.root.OutOrStdout(), "study %s: %d of %s fetched%s\n",
 		study.ID, len(outcome.Fetched), report.Counted(len(study.Nodes), "node"), shown)
 	if len(outcome.Missing) == 0 {
-		return s.cluster.Delete(ctx, study)
+		return nodes.Reached(s.cluster.Delete(ctx, study))
 	}
 	for _, m := range outcome.Missing {
 		terminal.Fprintf(s.root.OutOrStdout(), "  missing: %s: %s\n", m.Node, m.Cause)
