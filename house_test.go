@@ -632,7 +632,7 @@ func TestFiguresForPeopleHaveNoExponent(t *testing.T) {
 	}
 }
 
-// processName is a name of what is made on the host by the number of a process.
+// processName matches code that puts a process id into a name.
 var processName = regexp.MustCompile(`Sprintf\(.*os\.Getpid\(\)`)
 
 // A number is used again: tare clean would remove a thing of a living process by the name of a dead one's.

@@ -39,7 +39,7 @@ func MeasurePart(ctx context.Context, args []string, of record.Part, out, errOut
 	return fmt.Errorf("the run is %s: %s", after.Status, after.Reason)
 }
 
-// measurePart measures a part, or what is missing of it.
+// measurePart measures a part, and resumes it where it was begun.
 func (a *app) measurePart(ctx context.Context, dir string, before record.Run) error {
 	switch before.Status {
 	case record.Running, record.Interrupted:

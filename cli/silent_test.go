@@ -135,8 +135,8 @@ func TestSilentMappedFiles(t *testing.T) {
 // lockedFile holds the path of a file that this test binary maps until its memory stays locked (TestMain).
 const lockedFile = "TARE_TEST_LOCKED"
 
-// lockMemory maps a file whose server no longer answers. A page of it is read, and so locked. Whoever maps the file
-// anew waits for that page, with the memory locked.
+// lockMemory leaves this process with its memory locked. It maps a file whose server no longer answers, and reads a
+// page of it. Mapping the file again waits for that page and holds the lock meanwhile.
 func lockMemory() error {
 	f, err := os.Open(os.Getenv(lockedFile))
 	if err != nil {
@@ -162,7 +162,7 @@ func lockMemory() error {
 
 var lockedByte byte // what is read is used
 
-// A process whose memory stays locked keeps nobody from looking at it, nor at all.
+// Every command ends, though it looks at a process whose memory stays locked.
 func TestLockedMemory(t *testing.T) {
 	if !fusetest.Apart(t) {
 		return

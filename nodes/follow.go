@@ -139,7 +139,8 @@ type fetch struct {
 func (f *follower) begin(ctx context.Context, all []Node) error {
 	f.parts = nil
 	for _, node := range f.study.Nodes {
-		f.parts = append(f.parts, &part{node: node, failures: map[types.UID]string{}, acknowledged: map[types.UID]bool{}})
+		p := &part{node: node, failures: map[types.UID]string{}, acknowledged: map[types.UID]bool{}}
+		f.parts = append(f.parts, p)
 	}
 	for i, p := range f.parts {
 		status, err := f.store.StatusOf(f.study.Part(p.node).ID())
@@ -148,7 +149,7 @@ func (f *follower) begin(ctx context.Context, all []Node) error {
 		}
 		if err == nil && status != record.Running {
 			p.isStored = true
-			// Whoever stored it may have been ended before this.
+			// The follower that stored it may have ended before it gave the node back.
 			if err := f.cluster.release(ctx, f.study, p.node); err != nil {
 				return err
 			}

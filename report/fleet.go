@@ -257,7 +257,7 @@ func nodeTable(f overhead.Fleet, of overhead.FleetRow) metricTable {
 	}
 	t.Title = t.name + " by node"
 	t.Columns = []Column{
-		{Head: "node"}, {Head: "SE from the others", Number: true}, {Head: "change, %", Number: true},
+		{Head: "node"}, {Head: "standard errors away", Number: true}, {Head: "change, %", Number: true},
 		{Head: levelText(f.Level), Number: true}, {Head: "remark"},
 	}
 	nodes := slices.Clone(of.Nodes)
@@ -322,7 +322,7 @@ func fleetGuide() Part {
 		"Nodes are taken as a sample of all that there could be: a random-effects model pools their effects. " +
 		"Its variance between nodes is the REML estimate. The interval of the mean is that of Hartung and Knapp.\n\n" +
 		"Another node: the interval in which the true effect of another node like these lies.\n\n" +
-		"SE from the others: how far a node lies from the mean of all others, in standard errors. " +
+		"Standard errors away: how far a node lies from the mean of all others, in standard errors. " +
 		"A node is odd where chance gives no node of any row such a distance, at 5 %.\n\n" +
 		"docs/statistics.md has the formulas, and how often the intervals contain the truth."}
 }

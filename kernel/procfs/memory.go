@@ -15,7 +15,7 @@ const memoryWithin = time.Second
 // that lock, as of a file system that does not answer, keeps all who ask: root's commands, too.
 var ErrLocked = errors.New("its memory stays locked, as by a thread that hangs in the kernel")
 
-// kept are the files of which a read has not come back. Each keeps a thread until it does, and is not read
+// kept has the files whose read has not returned, by path. Each holds a thread until it does, and is not read
 // again meanwhile.
 var kept = struct {
 	sync.Mutex
@@ -66,8 +66,8 @@ func (p Process) readOfMemory(name string, most int) ([]byte, error) {
 	}
 }
 
-// Locked reports whether the process' memory stays locked. Whoever reads its page tables waits as long. A few of
-// their entries are read, as that touches none of its pages.
+// Locked reports whether the process' memory stays locked, which a reader of its page tables would wait for. It
+// reads a few entries of those: that touches none of the process' pages.
 func (p Process) Locked() bool {
 	_, err := p.readOfMemory("pagemap", 0)
 	return errors.Is(err, ErrLocked)

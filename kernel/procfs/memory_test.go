@@ -28,7 +28,7 @@ func TestLockedMemory(t *testing.T) {
 		},
 	}
 	for name, read := range reads {
-		// Whoever reads a pipe waits as long as somebody could write to it.
+		// A read of a pipe waits while a writer has it open.
 		if err := syscall.Mkfifo(p.Path(name), 0o600); err != nil {
 			t.Fatal(err)
 		}
