@@ -215,7 +215,7 @@ func TestInDebian(t *testing.T) {
 func TestDebian(t *testing.T) {
 	annexd := own("annexd", 15*time.Minute)
 	if os.Getenv(wholeVariable) != "" {
-		annexd.bound = 40 * time.Minute
+		annexd.bound = 90 * time.Minute
 	}
 	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
