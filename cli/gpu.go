@@ -31,6 +31,7 @@ type gpuFlags struct {
 	memories   []string
 	cross      bool
 	probe      bool
+	limits     bool
 	share      []int
 	torch      bool
 	gpu        string
@@ -45,7 +46,10 @@ type gpuFlags struct {
 	scratch func(ctx context.Context, name string) (string, func() error, error)
 }
 
-func gpuCommand() (*cobra.Command, *subStudy) { return gpuCommandOn(nvidia.Host{}) }
+// deviceHost is where files of devices are looked at: tests give a recorded tree.
+var deviceHost nvidia.Host
+
+func gpuCommand() (*cobra.Command, *subStudy) { return gpuCommandOn(deviceHost) }
 
 // gpuCommandOn is the command on a host whose files are read elsewhere, for tests.
 func gpuCommandOn(host nvidia.Host) (*cobra.Command, *subStudy) {
@@ -83,6 +87,7 @@ from the directory of --programs ("make gpu-programs" builds them).`,
 	flags.StringSliceVar(&f.memories, "memory", byDefault.Memories, "the host's memory for copies: pageable, pinned; the first is the base")
 	flags.BoolVar(&f.cross, "cross", false, "measure all combinations, instead of one factor at a time around the base")
 	flags.BoolVar(&f.probe, "probe", byDefault.Probe, "also measure kernels against calls, in separate trials under the activity probe")
+	flags.BoolVar(&f.limits, "limits", byDefault.Limits, "also measure the limits of the device, and each kernel against them")
 	flags.IntSliceVar(&f.share, "share", nil, "numbers of containers at once with one device, such as 1,2,4,8")
 	flags.BoolVar(&f.torch, "torch", false, "also measure a training step and inference by PyTorch, where python3 of this host has it")
 	flags.StringVar(&f.gpu, "gpu", byDefault.GPU, "devices that each program is given: all, or a `LIST` such as 0")
@@ -112,6 +117,7 @@ func (f *gpuFlags) options(cmd *cobra.Command) (gpu.Options, error) {
 	}
 	given(changed, "cross", f.cross, &o.Cross)
 	given(changed, "probe", f.probe, &o.Probe)
+	given(changed, "limits", f.limits, &o.Limits)
 	given(changed, "torch", f.torch, &o.Torch)
 	if o.Sizes, err = assigned("size", f.sizes); err != nil {
 		return o, err

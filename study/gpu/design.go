@@ -55,7 +55,7 @@ func Design(o Options) (lab.Design, error) {
 		}
 		d.Groups = append(d.Groups, g)
 	}
-	for _, more := range []func() ([]lab.Group, error){b.limitsGroup, b.sharedGroups, b.torchGroups} {
+	for _, more := range []func() ([]lab.Group, error){b.limitsGroups, b.sharedGroups, b.torchGroups} {
 		groups, err := more()
 		if err != nil {
 			return d, err
@@ -274,8 +274,9 @@ func (b *builder) made(
 	}
 }
 
-// limitsGroup is the device's own limits, measured where the baseline is.
-func (b *builder) limitsGroup() ([]lab.Group, error) {
+// limitsGroups are the device's own limits, and each program with every launch timed: both
+// where the baseline is.
+func (b *builder) limitsGroups() ([]lab.Group, error) {
 	if !b.Limits {
 		return nil, nil
 	}
@@ -284,12 +285,26 @@ func (b *builder) limitsGroup() ([]lab.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := factors(KindLimits, programs.DeviceLimits, c)
-	t := trial{host: b.Host, program: b.program, limits: true}
-	group := groupName(programs.DeviceLimits)
-	condition := b.made(group, b.names[0], b.names[0], params, of, limitMetrics(), t.run, assumedTrial)
+	t := trial{host: b.Host, program: b.program}
+	limits, kernels := t, t
+	limits.limits, kernels.cache = true, c.cache
+	name := groupName(programs.DeviceLimits)
+	condition := b.made(name, b.names[0], b.names[0], params, factors(KindLimits, programs.DeviceLimits, c),
+		limitMetrics(), limits.run, assumedTrial)
 	condition.Baseline = true
-	return []lab.Group{{Workload: group, Conditions: []lab.Condition{condition}, Once: true}}, nil
+	groups := []lab.Group{{Workload: name, Conditions: []lab.Condition{condition}, Once: true}}
+	for _, subject := range b.Subjects {
+		if params, err = b.params(subject, c); err != nil {
+			return nil, err
+		}
+		params["each-kernel"] = "yes"
+		name := groupName(subject, KindKernels)
+		condition := b.made(name, b.names[0]+" each kernel", b.names[0], params, factors(KindKernels, subject, c),
+			eachKernelMetrics(), kernels.run, assumedTrial)
+		condition.Baseline = true
+		groups = append(groups, lab.Group{Workload: name, Conditions: []lab.Condition{condition}, Once: true})
+	}
+	return groups, nil
 }
 
 // sharedGroups are several containers with one device, a group a program: the fewest on

@@ -34,7 +34,8 @@ func TestDefaultDesign(t *testing.T) {
 	h, _ := fakeHost(t, "oci:runc", "docker")
 	h.Found = found()
 	d := design(t, planned(Default(), h))
-	want := []string{"gpu[program=lu]", "gpu[program=particlefilter]", "gpu[program=stencil]", "gpu[program=lenet,task=training]", "gpu[program=devicelimits]"}
+	want := []string{"gpu[program=lu]", "gpu[program=particlefilter]", "gpu[program=stencil]", "gpu[program=lenet,task=training]", "gpu[program=devicelimits]",
+		"gpu[program=lu,kernels]", "gpu[program=particlefilter,kernels]", "gpu[program=stencil,kernels]", "gpu[program=lenet,task=training,kernels]"}
 	if got := groupsOf(d); !slices.Equal(got, want) {
 		t.Errorf("groups %q", got)
 	}
@@ -58,8 +59,13 @@ func TestDefaultDesign(t *testing.T) {
 			}
 		}
 	}
-	if last := d.Groups[4]; !last.Once || len(last.Conditions) != 1 || last.Conditions[0].Platform != Bare {
-		t.Errorf("the device's limits: %+v", last)
+	for i, g := range d.Groups[4:] {
+		if !g.Once || len(g.Conditions) != 1 || g.Conditions[0].Platform != Bare {
+			t.Errorf("the limits: %+v", g)
+		}
+		if timed := g.Conditions[0].Params["each-kernel"] == "yes"; timed != (i > 0) {
+			t.Errorf("%s: each launch is timed: %t", g.Workload, timed)
+		}
 	}
 	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool {
 		return strings.Contains(n, "device: synthetic device, compute capability 9.0, CUDA 13.0")
@@ -76,7 +82,7 @@ func TestDefaultDesign(t *testing.T) {
 func TestDesignWithoutADevice(t *testing.T) {
 	h, _ := fakeHost(t, "docker")
 	d := design(t, planned(Default(), h))
-	if len(d.Groups) != 5 || len(d.Groups[0].Conditions) != 14 {
+	if len(d.Groups) != 9 || len(d.Groups[0].Conditions) != 14 {
 		t.Errorf("%q of %q", groupsOf(d), labelsOf(d.Groups[0]))
 	}
 	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "oci:runc is left out: no oci:runc: install it") }) {

@@ -59,6 +59,8 @@ func synthetic(args []string) programs.Result {
 			r.Parameters.Memory = value
 		case "--task":
 			r.Parameters.Task = value
+		case "--each-kernel":
+			r.Parameters.EachKernel = true
 		case "--check":
 			r.Parameters.Check = true
 			none := 0.0
@@ -75,6 +77,9 @@ func synthetic(args []string) programs.Result {
 	r.Kernels.Bytes, r.Kernels.Flops, r.Kernels.Launches = 16, 32, int64(r.Parameters.Iterations)
 	r.Kernels.BytesPerSecond, r.Kernels.FlopsPerSecond = 16/r.Kernels.Seconds, 32/r.Kernels.Seconds
 	r.Kernels.Each = []programs.Kernel{{Name: "step", Launches: r.Kernels.Launches, Bytes: 16, Flops: 32}}
+	if r.Parameters.EachKernel {
+		r.Kernels.Each[0].Seconds = &r.Kernels.Seconds
+	}
 	if r.Program == programs.DeviceLimits {
 		r.Figures = map[string]float64{"copy_bytes_per_second": 160, "triad_bytes_per_second": 150, "fma_flops_per_second": 1000, "launch_seconds": 1e-6}
 	}

@@ -14,9 +14,9 @@
 // slows the calls that it counts, so that trials under it are conditions of their own:
 // they are compared with one another alone, and give no time that is end to end.
 //
-// Beside the programs stands, in every block, one that measures the device's own limits,
-// so that a kernel's rate can be read as a share of them. Several containers that share a
-// device are groups of their own (share.go).
+// Beside the programs stands, in every block, one that measures the device's own limits, and
+// each program once with every launch timed: so that a kernel's rate can be read as a share of
+// them (limits.go). Several containers that share a device are groups of their own (share.go).
 //
 // Where this study and S1 differ: S1 had one device of 2013's size and one engine, does not
 // say how often it measured nor whether the container's start was in its time, and its
@@ -33,7 +33,7 @@ const Name = "gpu"
 
 // Factors of a condition.
 const (
-	FactorKind    = "kind"    // of trial: KindProgram, KindLimits, KindShared, KindTorch
+	FactorKind    = "kind"    // of trial: KindProgram, KindLimits, KindKernels, KindShared, KindTorch
 	FactorProgram = "program" // "stencil"
 	FactorTask    = "task"    // of lenet and of PyTorch
 	FactorBuild   = "build"   // a programs/gpu.Kind
@@ -47,6 +47,7 @@ const (
 const (
 	KindProgram = "program"
 	KindLimits  = "limits"
+	KindKernels = "kernels" // each launch is timed by itself
 	KindShared  = "shared"
 	KindTorch   = "torch"
 )
@@ -128,6 +129,12 @@ func limitMetrics() []workload.Metric {
 		{Name: metricTriad, Unit: "B/s", Better: workload.Higher, Doc: "a = b + q c, likewise"},
 		{Name: metricFMA, Unit: "flop/s", Better: workload.Higher, Primary: true, Doc: "fused multiply-adds of 32-bit floats in registers"},
 		{Name: metricLaunch, Unit: "s", Better: workload.Lower, Doc: "from one empty kernel's start to the next one's"},
+	}
+}
+
+func eachKernelMetrics() []workload.Metric {
+	return []workload.Metric{
+		{Name: "kernels", Unit: "s", Better: workload.Lower, Primary: true, Doc: "the timed repetitions on the device, while every launch is timed"},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	programs "tare/programs/gpu"
 	"tare/record"
 	"tare/stats"
+	"tare/study/kit"
 	"tare/workload"
 )
 
@@ -19,7 +20,9 @@ type reading struct {
 	subjects []subject          // programs, in the run's order
 	shared   []subject          // the same with several at once
 	torch    []subject          // PyTorch's tasks
+	timed    []subject          // programs with every launch timed
 	limits   []record.Condition // the device's own; one, or none
+	attached kit.Attachments    // of the run's trials; may be nil
 }
 
 // subject is a group of a run.
@@ -37,6 +40,8 @@ func readRun(run record.Run) reading {
 		case KindLimits:
 			r.limits = append(r.limits, c)
 			continue
+		case KindKernels:
+			to = &r.timed
 		case KindShared:
 			to = &r.shared
 		case KindTorch:
@@ -246,24 +251,6 @@ func (r reading) meanBlocks(subjects []subject, p pick, metric string) map[int]f
 		}
 	}
 	return all
-}
-
-// bounds are what the kernels of a program come near to, as the programs themselves say.
-var bounds = map[string]struct{ metric, limit, name string }{
-	programs.LU:             {"flops", metricFMA, "fused multiply-adds"},
-	programs.LeNet:          {"flops", metricFMA, "fused multiply-adds"},
-	programs.ParticleFilter: {"bandwidth", metricCopy, "a copy in memory"},
-	programs.Stencil:        {"bandwidth", metricCopy, "a copy in memory"},
-}
-
-// share is the rate of a subject's kernels over the limit of their class, block by block.
-func (r reading) share(s subject, p pick) (share stats.Estimate, of string) {
-	c, ok := s.find(p)
-	bound := bounds[c.Factors[FactorProgram]]
-	if !ok || len(r.limits) == 0 || bound.limit == "" {
-		return unmeasured, bound.name
-	}
-	return r.Ratio(r.PerBlock(r.limits[0], bound.limit), r.PerBlock(c, bound.metric)), bound.name
 }
 
 // known reports whether there is any value.

@@ -24,8 +24,9 @@ var Study = kit.Alone(kit.Member{
 
 func page(run record.Run, attached kit.Attachments) report.Sheet {
 	r := readRun(run)
+	r.attached = attached
 	return report.Sheet{
-		Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(attached), Banners: r.banners(),
+		Answer: r.answer(), Together: report.HoldTogether, Facts: r.facts(), Banners: r.banners(),
 		Parts: append(r.parts(), advise.Part(r.advice())...), Weight: kit.OwnTime(r.Reading, ""),
 	}
 }
@@ -109,12 +110,12 @@ func (r reading) sharedAnswer() string {
 }
 
 // device is the one that the programs ran on, by the first result that can be read.
-func (r reading) device(attached kit.Attachments) (result programs.Result, ok bool) {
+func (r reading) device() (result programs.Result, ok bool) {
 	for _, t := range r.Run.Trials {
 		if t.Error != "" {
 			continue
 		}
-		text, err := attached.Of(t, AttachmentResult)
+		text, err := r.attached.Of(t, AttachmentResult)
 		if err == nil && json.Unmarshal(text, &result) == nil && result.Device.Name != "" {
 			return result, true
 		}
@@ -122,9 +123,9 @@ func (r reading) device(attached kit.Attachments) (result programs.Result, ok bo
 	return programs.Result{}, false
 }
 
-func (r reading) facts(attached kit.Attachments) []string {
+func (r reading) facts() []string {
 	var own []string
-	if of, ok := r.device(attached); ok {
+	if of, ok := r.device(); ok {
 		d := of.Device
 		text := fmt.Sprintf("device: %s, compute capability %s, %d multiprocessors, %.0f GiB",
 			d.Name, d.ComputeCapability, d.Multiprocessors, float64(d.MemoryBytes)/(1<<30))
@@ -339,40 +340,6 @@ func (r reading) buildTable() []report.Part {
 		if any {
 			t.Rows = append(t.Rows, row)
 		}
-	}
-	return report.Filled(t)
-}
-
-// limitTable compares kernels with the limits of the device.
-func (r reading) limitTable() []report.Part {
-	if len(r.limits) == 0 {
-		return nil
-	}
-	of := r.limits[0]
-	t := report.Table{
-		Title: "Kernels against the limits of the device",
-		Note: fmt.Sprintf("Limits: copy in memory %s GB/s; triad %s GB/s; fused multiply-adds of 32-bit floats %s TFLOP/s; empty launch %s µs.",
-			report.Said(r.Value(of, metricCopy), 1e-9), report.Said(r.Value(of, metricTriad), 1e-9),
-			report.Said(r.Value(of, metricFMA), 1e-12), report.Said(r.Value(of, metricLaunch), 1e6)),
-		Method: "The limits are measured in every block, in the same way as the kernels. " +
-			"Bytes and operations are those that the algorithm needs, and no more.",
-		Columns: []report.Column{
-			{Head: "program"}, {Head: "GB/s", Number: true}, {Head: "GFLOP/s", Number: true},
-			{Head: "share of limit, %", Number: true}, {Head: "limit"},
-		},
-	}
-	c, ok := r.firstCell()
-	for _, s := range r.subjects {
-		p := pick{platform: r.base(), cell: c}
-		share, name := r.share(s, p)
-		if !ok || !known(share) {
-			continue
-		}
-		bandwidth, flops := r.level([]subject{s}, p, "bandwidth"), r.level([]subject{s}, p, "flops")
-		t.Rows = append(t.Rows, []report.Cell{
-			{Text: s.name}, report.Estimated(bandwidth, 1e-9), report.Estimated(flops, 1e-9),
-			report.Estimated(share, 100), {Text: name},
-		})
 	}
 	return report.Filled(t)
 }

@@ -46,8 +46,12 @@ func TestSheet(t *testing.T) {
 		o.Subjects = o.Subjects[1:2]
 		o.Host.Found.Torch = &Torch{Root: "/torch-of-a-test", Python: "/usr/bin/python3"}
 	}, "docker").fill(everything)
-	m.run.Trials[0].Attachments = []record.Attachment{{Name: AttachmentResult}}
-	attached := func(int64, string) ([]byte, error) { return json.Marshal(synthetic([]string{"/gpu/exact/stencil"})) }
+	for i := range m.run.Trials {
+		m.run.Trials[i].Attachments = []record.Attachment{{Name: AttachmentResult}}
+	}
+	attached := func(int64, string) ([]byte, error) {
+		return json.Marshal(synthetic([]string{"/gpu/exact/stencil", "--each-kernel"}))
+	}
 	judgements, err := claim.Settle(m.run, Judge(m.run))
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +60,7 @@ func TestSheet(t *testing.T) {
 	screen, html := rendered(t, s)
 	for _, want := range []string{
 		"In docker, CUDA programs take 7.", "Time from launch to end", "Phases of a run", "Extra time of compilation, allocation", "Kernels and API calls", "Time of other builds",
-		"Kernels against the limits of the device", "Rate of copies", "Several programs on one device", "PyTorch", "Cost of the activity probe", "What to set", "build for", "S1.13", "S1.14", "S1.15",
+		"Kernels against the limits of the device", "stencil: step", "1600 ", "multiply-adds", "Rate of copies", "Several programs on one device", "PyTorch", "Cost of the activity probe", "What to set", "build for", "S1.13", "S1.14", "S1.15",
 		"synthetic device, compute capability 9.0", "stencil: ptx cold", "Conditions and caches",
 	} {
 		if want == "build for" {

@@ -203,7 +203,7 @@ func TestLimitsTrial(t *testing.T) {
 	h.Found = found()
 	o := planned(Default(), h)
 	d := design(t, o)
-	c := d.Groups[len(d.Groups)-1].Conditions[0]
+	c := d.Groups[slices.Index(groupsOf(d), groupName(programs.DeviceLimits))].Conditions[0]
 	b := labtest.NewBench(platforms[Bare])
 	b.Of = c.Condition
 	if err := c.Procedure(t.Context(), b); err != nil {
