@@ -242,14 +242,12 @@ bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/result
 	bin/tare platforms --workload ffmpeg --cpus 1 --platform docker,vm:tcg/bare,vm:tcg/oci --param clip=/clips/720p-1s.mp4 --causes off --budget 7m
 	bin/tare platforms --workload ffmpeg --cpus 1 --platform vm:tcg/oci --host-cpus 1,2 --param clip=/clips/720p-1s.mp4 --causes off --budget 4m
 
-# Where the programs for a device lie: scripts/bench-gpu.sh says how a machine is measured that
-# has the device and no compiler.
-GPU_PROGRAMS ?= bin/gpu
-
 .PHONY: bench-gpu
-bench-gpu: setup build ## CUDA programs in containers: docs/results/gpu.md (27 minutes; needs a device of NVIDIA's, and nvcc; nothing else should run)
-	scripts/bench-gpu.sh build $(GPU_PROGRAMS) "$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)"
-	scripts/bench-gpu.sh all $(GPU_PROGRAMS) bin/gpu-results
+bench-gpu: setup build ## CUDA programs in containers: docs/results/gpu.md (10 minutes; needs a device of NVIDIA's, and nvcc; nothing else should run)
+	rm -rf bin/gpu-bench && mkdir -p bin/gpu-bench
+	scripts/bench-gpu.sh pack bin/gpu-bench/archive.tar.gz "$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)"
+	tar -C bin/gpu-bench -xzf bin/gpu-bench/archive.tar.gz
+	bin/gpu-bench/bench-gpu.sh run bin/gpu-bench/results
 
 .PHONY: bench-density
 bench-density: setup build ## S3's benchmark on this host: docs/results/density.md (about an hour; nothing else should run)

@@ -6,18 +6,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/kernel/nvidia"
 	programs "tare/programs/gpu"
 	"tare/study/gpu"
 )
 
-// The whole command, on a recorded host that has a device and with programs that were
-// compiled for the CPU: it looks, lays out the root, makes the image, tries the platforms,
-// finds that none can give the program the recorded device, runs directly, and says so.
-func TestGPURunsDirectlyWhereNothingElseCan(t *testing.T) {
+// recordedDevice names the tree of a recorded host with a device, for a process that acts as tare.
+const recordedDevice = "TARE_TEST_RECORDED_DEVICE"
+
+// recordDevice makes the tree of a host that has a device, and skips where programs that were
+// compiled for the CPU cannot stand for CUDA programs on it.
+func recordDevice(t *testing.T) string {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("measuring needs root")
 	}
@@ -49,6 +55,14 @@ func TestGPURunsDirectlyWhereNothingElseCan(t *testing.T) {
 	if err := os.Symlink("libm.so.6", filepath.Join(tree, "usr/lib", lib, "libcuda.so.1")); err != nil {
 		t.Fatal(err)
 	}
+	return tree
+}
+
+// The whole command, on a recorded host that has a device and with programs that were
+// compiled for the CPU: it looks, lays out the root, makes the image, tries the platforms,
+// finds that none can give the program the recorded device, runs directly, and says so.
+func TestGPURunsDirectlyWhereNothingElseCan(t *testing.T) {
+	tree := recordDevice(t)
 	built := t.TempDir()
 	if err := programs.Compile(t.Context(), built, programs.CompileOptions{Kinds: []programs.Kind{programs.Emulated}, Programs: []string{programs.Stencil, programs.DeviceLimits}}); err != nil {
 		t.Fatal(err)
@@ -73,5 +87,56 @@ func TestGPURunsDirectlyWhereNothingElseCan(t *testing.T) {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
 			t.Errorf("the screen does not say %q:\n%s", want, out.String())
 		}
+	}
+}
+
+// The script that measures a device runs whole, with its limits of time, where programs for the
+// CPU stand for those for a device: each phase leaves its file, and there are no more than 8.
+func TestBenchScriptOnAStandIn(t *testing.T) {
+	if os.Getenv("TARE_TEST_ALL") == "" {
+		t.Skip("takes five minutes: make test-all runs it")
+	}
+	tree, dir := recordDevice(t), t.TempDir()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := func(name string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Env = append(os.Environ(), "STAND_IN=1", "TARE="+own, actAsTare+"=1", recordedDevice+"="+tree)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	archive, out := filepath.Join(dir, "archive"), filepath.Join(dir, "out")
+	script("../scripts/bench-gpu.sh", "pack", archive, "9.0")
+	script("tar", "-C", dir, "-xzf", archive)
+	const seconds = 300
+	began := time.Now()
+	said := script(filepath.Join(dir, "bench-gpu.sh"), "run", out, strconv.Itoa(seconds))
+	if took := time.Since(began); took > (seconds+20)*time.Second {
+		t.Errorf("it took %v, and was given %d s", took, seconds)
+	}
+	files, err := os.ReadDir(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, f.Name())
+	}
+	want := []string{"check.json", "copies.json", "limits.json", "log.txt", "matrix.json", "share.json", "tare.db", "torch.json"}
+	if !slices.Equal(names, want) {
+		t.Errorf("files are %q, want %q", names, want)
+	}
+	for _, want := range []string{"correct: emulated lu --size 515: status 0", "namespaces: yes", "is left out: gpu=all: no GPU for CUDA", "== end, "} {
+		if !strings.Contains(strings.Join(strings.Fields(said), " "), want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(said)
 	}
 }

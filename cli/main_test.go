@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, lockMemory())
 		os.Exit(1)
 	}
+	deviceHost.Root = os.Getenv(recordedDevice)
 	if os.Getenv(actAsTare) != "" {
 		os.Exit(Main(os.Args))
 	}

@@ -1,71 +1,74 @@
 #!/bin/sh
-# Measures tare gpu on a machine that has a device for half an hour, of which one command may
-# take ten minutes: docs/results/gpu.md says what came of it.
+# Measures tare gpu on a machine that can be had for minutes: docs/results/gpu.md says what came
+# of it. All that a bare machine lacks is brought along in one archive.
 #
-#   bench-gpu.sh build PROGRAMS CAPABILITY   where nvcc and gcc are: the CUDA programs in three
-#                kinds and the activity probe's library, into directory PROGRAMS; CAPABILITY is
-#                the device's, as in 9.0. A driver compiles no PTX that is newer than itself: take
-#                a toolkit (NVCC) that is not newer than the CUDA that nvidia-smi there tells
-#   bench-gpu.sh PHASE PROGRAMS OUT          where the device is, as root:
-#       check    what the machine has, and a short run (3 minutes)
-#       matrix   exact code and PTX, cold cache and warm, with the probe; one container (9 minutes)
-#       copies   pinned memory and pageable, and both kinds of code in one binary (4 minutes)
-#       share    1, 2, 4 and 8 at once (5 minutes)
-#       torch    PyTorch, where the machine has it (4 minutes)
-#       limits   kernels against what the device does, LU on a larger matrix (2 minutes)
-#       all      one after another (27 minutes), whatever becomes of each
+#   bench-gpu.sh pack ARCHIVE CAPABILITY
+#       where nvcc, gcc and Go are: builds the CUDA programs in three kinds for the device's
+#       compute capability (9.0), the probe's library, tare and a static runc. A driver compiles
+#       no PTX that is newer than itself: take a toolkit (NVCC) that is not newer than the
+#       CUDA that nvidia-smi there tells. With STAND_IN set, programs run on the CPU, for a test.
 #
-# It carries what it needs: a static bin/tare (TARE names another), PROGRAMS, and runc or crun
-# in PROGRAMS/bin where the machine has none. Nothing is fetched there. Results go to OUT: of
-# each phase a page, JSON, and its text; a phase that takes too long is ended, and shows what it
-# has by then. The store stays in OUT/home, or where STORE says.
+#   DIRECTORY/bench-gpu.sh run OUT [SECONDS [PHASE...]]
+#       where the device is, as root, with the archive unpacked in DIRECTORY: the phases in this
+#       order, in so many seconds together (480), or those named:
+#       check    what the machine has and refuses; each program's results against its reference
+#       limits   every kernel against the limits of the device
+#       matrix   exact code and PTX, cold cache and warm, with the probe, in a container or not
+#       share    1, 2, 4 and 8 programs at once
+#       torch    PyTorch, where the machine has it
+#       copies   pinned memory and pageable
+#       more     the other programs in a container or not
+#
+# OUT gets 8 files at most: a JSON file of each phase, all that was printed (log.txt), and the
+# store of the runs (tare.db). A phase that takes too long is ended, and shows what it has by
+# then. Where a platform is refused, kernels, calls and compilation are measured all the same.
 set -eu
-
-here=$(cd "$(dirname "$0")/.." && pwd)
-tare=${TARE:-$here/bin/tare}
 
 die() {
 	echo "bench-gpu.sh: $*" >&2
 	exit 2
 }
 
-[ $# -eq 3 ] || die "want a phase and two more: see the head of $0"
-phase=$1 programs=$2
-
-build() {
-	sh "$here/programs/gpu/build.sh" "$programs" --capability "$1"
-	mkdir -p "$programs/probe"
+pack() {
+	here=$(cd "$(dirname "$0")/.." && pwd)
+	into=$(mktemp -d)
+	trap 'rm -rf "$into"' EXIT
+	if [ -n "${STAND_IN:-}" ]; then
+		sh "$here/programs/gpu/build.sh" "$into" --kind emulated
+	else
+		sh "$here/programs/gpu/build.sh" "$into" --capability "$2"
+	fi
+	mkdir -p "$into/probe" "$into/bin"
 	# As probe/gpu has it compiled.
 	(cd "$here/probe/gpu/library" && ${CC:-gcc} -std=c11 -O2 -Wall -Wextra -fPIC -shared -fvisibility=hidden -Wl,-Bsymbolic-functions -pthread \
-		-o "$programs/probe/libtaregpu.so" trace.c begin.c interpose.c functions.c timing.c image.c cupti.c -ldl)
-	du -sh "$programs"
+		-o "$into/probe/libtaregpu.so" trace.c begin.c interpose.c functions.c timing.c image.c cupti.c -ldl)
+	strip "$into"/*/libtaregpu.so "$into"/*/lu "$into"/*/particlefilter "$into"/*/stencil "$into"/*/lenet "$into"/*/devicelimits
+	[ -n "${STAND_IN:-}" ] || GOBIN=$into/bin CGO_ENABLED=1 go install -trimpath -tags "netgo osusergo" \
+		-ldflags "-s -w -linkmode external -extldflags -static" "github.com/opencontainers/runc@$runc"
+	cp "${TARE:-$here/bin/tare}" "$into/tare"
+	cp "$0" "$into/bench-gpu.sh"
+	tar -C "$into" -czf "$1" .
+	ls -l "$1"
 }
 
-# measure runs tare gpu once, for so many seconds at most, and keeps what it says. A run that
-# cannot be made ends the phase, with its one line last.
+# The runc that is packed.
+runc=v1.1.15
+
+left() { echo $((deadline - $(date +%s))); }
+
+# measure runs tare gpu in a phase of so many seconds at most, of 480 for all.
 measure() {
-	name=$1 most=$2
+	name=$1 most=$(($2 * seconds / 480))
 	shift 2
-	status=0
-	timeout -k 30 "$most" "$tare" --home "$store" gpu --programs "$programs" --seed 20261121 --out "$out" --json "$out/$name.json" --yes "$@" >"$out/$name.txt" 2>"$out/$name.log" || status=$?
-	cat "$out/$name.txt"
-	[ "$status" -eq 0 ] || {
-		tail -n 1 "$out/$name.log" >&2
-		exit "$status"
-	}
-}
-
-# containers are the platforms beside bare metal: one runtime, and Docker, whose kind S1 had, last.
-containers() {
-	for runtime in runc crun; do
-		if command -v "$runtime" >/dev/null; then
-			echo "oci:$runtime"
-			break
-		fi
-	done
-	if command -v docker >/dev/null && docker info >/dev/null 2>&1; then
-		echo docker
+	[ "$most" -le "$(left)" ] || most=$(left)
+	if [ "$most" -lt 18 ]; then
+		echo "$name: left out: $most seconds are too few"
+		return
 	fi
+	# Looking at the device comes before the budget's trials, the page after them.
+	# shellcheck disable=SC2086 # several flags are several arguments
+	timeout -k 20 "$most" "$here/tare" --home "$store" gpu --programs "$here" --seed 20261127 \
+		--json "$out/$name.json" --yes --budget "$((most - 12))s" --platform "$platforms" $small "$@" || echo "$name: exit status $?"
 }
 
 # machine tells what there is.
@@ -76,87 +79,114 @@ machine() {
 	ls -l /dev/nvidia* || true
 	nvidia-smi || true
 	cat /proc/self/cgroup || true
+	grep -E ' - (cgroup|nvidia)|/nvidia' /proc/self/mountinfo || true
 	grep 'open files' /proc/self/limits || true
-	for program in nvcc gcc runc crun docker python3; do
+	for program in nvcc gcc runc crun docker python3 ncu; do
 		command -v "$program" || echo "no $program"
 	done
+	unshare --mount --pid --fork true && echo "namespaces: yes" || echo "namespaces: no"
 }
 
-# runs tells whether a build's programs run here.
-runs() {
-	LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64 CUDA_CACHE_DISABLE=1 \
-		"$programs/$1/devicelimits" --size 65536 --iterations 1 >/dev/null
-}
-
-# rebuild builds the programs again where that can be done here.
-rebuild() {
-	if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then
-		echo "bench-gpu.sh: the programs are built again here"
-		sh "$here/programs/gpu/build.sh" "$programs" || true
-	fi
+# correct compares a program's results with its reference, on input of a seed that it draws.
+correct() {
+	program=$1
+	shift
+	for kind in exact ptx emulated; do
+		[ -x "$here/$kind/$program" ] || continue
+		status=0
+		said=$(timeout 20 "$here/$kind/$program" --iterations 2 --check "$@" 2>&1) || status=$?
+		echo "correct: $kind $program $*: status $status $(echo "$said" | grep -o '"seed":[0-9]*\|"max_error":[^,]*\|"tolerance":[^,]*\|"valid":[a-z]*' | tr '\n' ' ')"
+		[ "$status" -eq 0 ] || echo "$said" | tail -n 1
+	done
 }
 
 check() {
-	machine >"$out/machine.txt" 2>&1 || true
-	cat "$out/machine.txt"
-	# What was brought may be newer than the driver, or than the C library here.
-	for kind in exact ptx both; do
-		runs "$kind" || {
-			rebuild
-			break
-		}
-	done
-	"$tare" --home "$store" gpu --dry-run --quick | tail -n 12
-	measure quick 150 --quick
+	machine 2>&1
+	"$here/tare" --home "$store" doctor --quick --json "$out/check.json"
+	correct lu --size 515
+	correct lu --size 1999
+	correct particlefilter --size 50021
+	correct stencil --size 67x70x65
+	correct stencil --size 130x257x66
+	correct lenet --size 96
+	correct lenet --task inference --size 777
+	correct devicelimits --size 1000003
 }
 
-run() {
-	platforms=bare container=
-	for container in $(containers); do
-		platforms=$platforms,$container
-	done
-	# An interval takes three blocks, and of one machine's time a third platform would leave two.
-	two=bare${container:+,$container}
+phase() {
+	echo "== $1, $(left) seconds left"
 	case $1 in
 	check) check ;;
-	matrix) measure matrix 555 --platform "$two" --program lu,particlefilter,stencil,lenet-training --build exact,ptx --cache cold,warm --memory pageable --budget 8m ;;
-	copies) measure copies 270 --platform "$platforms" --program stencil,lenet-training --build exact,both --probe=false --budget 3m ;;
+	limits) measure limits 85 --platform bare --program lu,particlefilter,stencil,lenet-training,lenet-inference --build "$exact" --memory pageable --probe=false ;;
+	matrix) measure matrix 180 --program stencil,lenet-training --build "$builds" --cache cold,warm --memory pageable --limits=false ;;
 	# A second and more alone: starts differ by as much as making a context takes.
-	share) measure share 330 --platform "$platforms" --program stencil --build exact --memory pageable --probe=false --share 1,2,4,8 --iterations stencil=5000 --budget 4m ;;
-	torch) measure torch 270 --platform "$platforms" --program lenet-training --build exact --memory pageable --probe=false --torch --budget 3m ;;
-	limits) measure limits 150 --platform bare --program lu,particlefilter,stencil,lenet-training,lenet-inference --build exact --memory pageable --probe=false --size lu=16384 --iterations lu=3 --budget 90s ;;
-	all)
-		failed=0
-		for p in check matrix copies share torch limits; do
-			(run "$p") || failed=$?
-		done
-		exit "$failed"
-		;;
-	*) die "$1: no such phase: want build, check, matrix, copies, share, torch, limits or all" ;;
+	share) measure share 70 --program stencil --build "$exact" --memory pageable --probe=false --limits=false --share 1,2,4,8 --iterations "stencil=$long" ;;
+	torch) measure torch 90 --program lenet-inference --build "$exact" --memory pageable --probe=false --limits=false --torch ;;
+	copies) measure copies 40 --program stencil --build "$exact" --probe=false --limits=false ;;
+	more) measure more 120 --program lu,particlefilter --build "$exact" --memory pageable --limits=false ;;
+	*) die "$1: no such phase: want check, limits, matrix, share, torch, copies or more" ;;
 	esac
 }
 
-mkdir -p "$programs"
-programs=$(cd "$programs" && pwd)
-if [ "$phase" = build ]; then
-	build "$3"
-	exit
-fi
-mkdir -p "$3"
-out=$(cd "$3" && pwd)
-store=${STORE:-$out/home}
-[ -x "$tare" ] || die "no $tare: make build makes it, or name another in TARE"
-[ "$(id -u)" -eq 0 ] || die "measuring needs root: run it with sudo"
-PATH=$programs/bin:$PATH
-# Each program is given 16384 open files, of which a small machine allows fewer; and one that
-# has just started has no node of the device's memory yet.
-# shellcheck disable=SC3045 # dash and bash have -H
-ulimit -Hn 1048576 2>/dev/null || true
-if command -v nvidia-modprobe >/dev/null; then
-	nvidia-modprobe -c 0 -u || true
-fi
-# Programs are followed by their control groups; a small machine may have none mounted.
-if ! grep -q ' - cgroup' /proc/self/mountinfo; then
-	mount -t cgroup2 none /sys/fs/cgroup || true
-fi
-run "$phase"
+# stand_in has sizes that a CPU does at once.
+stand_in() {
+	exact=emulated builds=emulated long=50
+	for size in lu=96 particlefilter=4099 stencil=20x18x17 lenet=8 devicelimits=65536; do
+		small="$small --size $size --iterations ${size%=*}=2"
+	done
+}
+
+run() {
+	out=$1 seconds=${2:-480}
+	deadline=$(($(date +%s) + seconds))
+	shift
+	[ $# -eq 0 ] || shift
+	[ $# -gt 0 ] || set -- check limits matrix share torch copies
+	[ "$(id -u)" -eq 0 ] || die "measuring needs root: run it with sudo"
+	here=$(cd "$(dirname "$0")" && pwd)
+	[ -x "$here/tare" ] || die "no tare beside $0: unpack the archive that bench-gpu.sh pack made"
+	mkdir -p "$out"
+	out=$(cd "$out" && pwd)
+	# All that is printed goes to the screen and to a file.
+	pipe=$(mktemp -u)
+	mkfifo "$pipe"
+	tee "$out/log.txt" <"$pipe" &
+	exec >"$pipe" 2>&1
+	rm "$pipe"
+	store=${STORE:-$here/home}
+	exact=exact builds=exact,ptx platforms=bare,oci:runc long=3000
+	small=
+	[ -d "$here/exact" ] || stand_in
+	PATH=$here/bin:$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin
+	LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64
+	export PATH LD_LIBRARY_PATH
+	# Each program is given 16384 open files, of which a small machine allows fewer; and one that
+	# has just started has no node of the device's memory yet.
+	# shellcheck disable=SC3045 # dash and bash have -H
+	ulimit -Hn 1048576 2>/dev/null || true
+	if command -v nvidia-modprobe >/dev/null; then
+		nvidia-modprobe -c 0 -u || true
+	fi
+	# Programs are followed by their control groups; a small machine may have none mounted.
+	grep -q ' - cgroup' /proc/self/mountinfo || mount -t cgroup2 none /sys/fs/cgroup || true
+	for p in "$@"; do
+		phase "$p"
+	done
+	echo "== end, $(left) seconds left"
+	cp "$store/tare.db" "$out/" || true
+	exec >&- 2>&-
+	wait
+}
+
+case ${1:-} in
+pack)
+	[ $# -eq 3 ] || die "pack: want ARCHIVE and CAPABILITY: see the head of $0"
+	pack "$2" "$3"
+	;;
+run)
+	[ $# -ge 2 ] || die "run: want OUT: see the head of $0"
+	shift
+	run "$@"
+	;;
+*) die "want pack or run: see the head of $0" ;;
+esac
