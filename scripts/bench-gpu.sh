@@ -9,8 +9,8 @@
 #       CUDA that nvidia-smi there tells. With STAND_IN set, programs run on the CPU, for a test.
 #
 #   DIRECTORY/bench-gpu.sh run OUT [SECONDS [PHASE...]]
-#       where the device is, as root, with the archive unpacked in DIRECTORY: the phases in this
-#       order, in so many seconds together (480), or those named:
+#       where the device is, as root, with the archive unpacked in DIRECTORY: all phases but the
+#       last, in this order, or those named; in so many seconds together (480):
 #       check    what the machine has and refuses; each program's results against its reference
 #       limits   every kernel against the limits of the device
 #       matrix   exact code and PTX, cold cache and warm, with the probe, in a container or not
@@ -56,11 +56,31 @@ runc=v1.1.15
 
 left() { echo $((deadline - $(date +%s))); }
 
-# measure runs tare gpu in a phase of so many seconds at most, of 480 for all.
+# part says how the time is divided among the phases.
+part() {
+	case $1 in
+	check) echo 35 ;;
+	limits) echo 85 ;;
+	matrix) echo 180 ;;
+	share) echo 70 ;;
+	torch) echo 90 ;;
+	copies) echo 40 ;;
+	more) echo 120 ;;
+	*) die "$1: no such phase: want check, limits, matrix, share, torch, copies or more" ;;
+	esac
+}
+
+# most is how many seconds a phase may take: its part of the time, and no more than is left.
+most() {
+	m=$(($(part "$1") * seconds / parts)) l=$(left)
+	[ "$m" -le "$l" ] || m=$l
+	echo "$m"
+}
+
+# measure runs tare gpu in a phase.
 measure() {
-	name=$1 most=$(($2 * seconds / 480))
-	shift 2
-	[ "$most" -le "$(left)" ] || most=$(left)
+	name=$1 most=$(most "$1")
+	shift
 	if [ "$most" -lt 18 ]; then
 		echo "$name: left out: $most seconds are too few"
 		return
@@ -93,6 +113,10 @@ correct() {
 	shift
 	for kind in exact ptx emulated; do
 		[ -x "$here/$kind/$program" ] || continue
+		if [ "$(date +%s)" -ge "$enough" ]; then
+			echo "correct: $kind $program $*: left out: there is no time"
+			continue
+		fi
 		status=0
 		said=$(timeout 20 "$here/$kind/$program" --iterations 2 --check "$@" 2>&1) || status=$?
 		echo "correct: $kind $program $*: status $status $(echo "$said" | grep -o '"seed":[0-9]*\|"max_error":[^,]*\|"tolerance":[^,]*\|"valid":[a-z]*' | tr '\n' ' ')"
@@ -101,7 +125,8 @@ correct() {
 }
 
 check() {
-	machine 2>&1
+	enough=$(($(date +%s) + $(most check)))
+	machine
 	"$here/tare" --home "$store" doctor --quick --json "$out/check.json"
 	correct lu --size 515
 	correct lu --size 1999
@@ -117,14 +142,13 @@ phase() {
 	echo "== $1, $(left) seconds left"
 	case $1 in
 	check) check ;;
-	limits) measure limits 85 --platform bare --program lu,particlefilter,stencil,lenet-training,lenet-inference --build "$exact" --memory pageable --probe=false ;;
-	matrix) measure matrix 180 --program stencil,lenet-training --build "$builds" --cache cold,warm --memory pageable --limits=false ;;
+	limits) measure limits --platform bare --program lu,particlefilter,stencil,lenet-training,lenet-inference --build "$exact" --memory pageable --probe=false ;;
+	matrix) measure matrix --program stencil,lenet-training --build "$builds" --cache cold,warm --memory pageable --limits=false ;;
 	# A second and more alone: starts differ by as much as making a context takes.
-	share) measure share 70 --program stencil --build "$exact" --memory pageable --probe=false --limits=false --share 1,2,4,8 --iterations "stencil=$long" ;;
-	torch) measure torch 90 --program lenet-inference --build "$exact" --memory pageable --probe=false --limits=false --torch ;;
-	copies) measure copies 40 --program stencil --build "$exact" --probe=false --limits=false ;;
-	more) measure more 120 --program lu,particlefilter --build "$exact" --memory pageable --limits=false ;;
-	*) die "$1: no such phase: want check, limits, matrix, share, torch, copies or more" ;;
+	share) measure share --program stencil --build "$exact" --memory pageable --probe=false --limits=false --share 1,2,4,8 --iterations "stencil=$long" ;;
+	torch) measure torch --program lenet-inference --build "$exact" --memory pageable --probe=false --limits=false --torch ;;
+	copies) measure copies --program stencil --build "$exact" --probe=false --limits=false ;;
+	more) measure more --program lu,particlefilter --build "$exact" --memory pageable --limits=false ;;
 	esac
 }
 
@@ -142,6 +166,11 @@ run() {
 	shift
 	[ $# -eq 0 ] || shift
 	[ $# -gt 0 ] || set -- check limits matrix share torch copies
+	parts=0
+	for p in "$@"; do
+		n=$(part "$p") # a name that is none ends it
+		parts=$((parts + n))
+	done
 	[ "$(id -u)" -eq 0 ] || die "measuring needs root: run it with sudo"
 	here=$(cd "$(dirname "$0")" && pwd)
 	[ -x "$here/tare" ] || die "no tare beside $0: unpack the archive that bench-gpu.sh pack made"

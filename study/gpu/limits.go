@@ -17,11 +17,11 @@ type peak struct{ copy, fma float64 } // bytes and floating point operations per
 // bytes at the rate of a copy or its operations at that of fused multiply-adds, whichever
 // takes longer (the roofline model: Williams, Waterman and Patterson, CACM 52(4), 2009).
 func (p peak) least(bytes, flops float64) (seconds float64, limit string) {
-	if move, compute := bytes/p.copy, flops/p.fma; compute > move {
+	move, compute := bytes/p.copy, flops/p.fma
+	if compute > move {
 		return compute, limitFMA
-	} else {
-		return move, limitCopy
 	}
+	return move, limitCopy
 }
 
 const (
@@ -31,10 +31,10 @@ const (
 
 // peaks are the device's limits by block.
 func (r reading) peaks() map[int]peak {
-	all := map[int]peak{}
 	if len(r.limits) == 0 {
 		return nil
 	}
+	all := map[int]peak{}
 	fma := r.PerBlock(r.limits[0], metricFMA)
 	for block, rate := range r.PerBlock(r.limits[0], metricCopy) {
 		if fma[block] > 0 && rate > 0 {
@@ -59,15 +59,13 @@ func (r reading) results(c record.Condition) map[int]programs.Result {
 
 // kernelTimes are one kernel's figures by block, or those of a program's kernels together.
 type kernelTimes struct {
-	name                         string
-	seconds, least, bytes, flops map[int]float64
-	limit                        string
+	name           string
+	seconds, least map[int]float64 // that they took, and that their work takes at the limits
+	limit          string
 }
 
 func newKernelTimes(name string) *kernelTimes {
-	return &kernelTimes{
-		name: name, seconds: map[int]float64{}, least: map[int]float64{}, bytes: map[int]float64{}, flops: map[int]float64{},
-	}
+	return &kernelTimes{name: name, seconds: map[int]float64{}, least: map[int]float64{}}
 }
 
 func (k *kernelTimes) add(block int, p peak, of programs.Kernel) {
