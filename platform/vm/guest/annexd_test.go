@@ -217,6 +217,8 @@ func (u underSystemd) install() {
 		u.Fatal(err)
 	}
 	copyText("/etc/systemd/system/annexd.service", string(unit))
+	// Its memory is to be what it uses: by default garbage may be four times that.
+	copyText("/etc/systemd/system/annexd.service.d/memory.conf", "[Service]\nEnvironment=GOGC=50\n")
 	copyText("/etc/systemd/system/box.slice", "[Slice]\nMemoryMax=128M\n")
 	copyText("/etc/annex/annex.toml", annexdConfig)
 	u.do("sh", "-c", "fallocate -l 512M /swap && chmod 600 /swap && mkswap -q /swap && swapon /swap")
