@@ -9,29 +9,12 @@ import (
 	"time"
 )
 
-// Endurance is what a device is good for, as its maker states it: so many bytes
-// written (TBW) over so many years.
-type Endurance struct {
-	Bytes int64
-	Years float64
-}
-
-// Daily is what may be written a day for the device to last that long; 0, which is no
-// bound, where it is not stated.
-func (e Endurance) Daily() int64 {
-	if e.Bytes <= 0 || e.Years <= 0 {
-		return 0
-	}
-	const year = 365.25
-	return max(1, int64(float64(e.Bytes)/(e.Years*year)))
-}
-
 // BudgetOptions are the bounds of writing. Each may be left out.
 type BudgetOptions struct {
 	Area  string // what is written to, in texts; empty is swap
 	Rate  int64  // bytes a second
 	Burst int64  // bytes that may be written at once after a pause; 0 is a second's worth
-	Daily int64  // bytes a day (UTC); see [Endurance.Daily]
+	Daily int64  // bytes a day (UTC)
 	// File keeps what was written today, so that a restart does not forget it.
 	File string
 	// Written counts the bytes that the kernel has written to swap since it booted, for

@@ -272,21 +272,6 @@ func TestSetBudget(t *testing.T) {
 	})
 }
 
-func TestEndurance(t *testing.T) {
-	for _, c := range []struct {
-		of   Endurance
-		want int64
-	}{
-		{Endurance{600e12, 5}, 328542094455}, // a 1 TB disk
-		{Endurance{}, 0},
-		{Endurance{Bytes: 1, Years: 5}, 1},
-	} {
-		if got := c.of.Daily(); got != c.want {
-			t.Errorf("%+v: %d a day, want %d", c.of, got, c.want)
-		}
-	}
-}
-
 func FuzzParseLedger(f *testing.F) {
 	f.Add([]byte(`{"day":"2026-03-01","written_bytes":1,"total_bytes":2}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

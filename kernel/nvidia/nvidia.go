@@ -2,8 +2,8 @@
 // could use them, by files alone: what the driver says of itself in /proc, the device
 // nodes, the driver's libraries. It starts nothing, loads no library and asks no device.
 //
-// What only the driver's library knows (compute modes, memory, names of parts of a device) is asked by
-// probe/gpu. Host's zero value is this host; a recorded tree can be read as well, in which a
+// What only the driver's library knows (compute modes, memory, names of parts of a device) the CUDA
+// programs tell. Host's zero value is this host; a recorded tree can be read as well, in which a
 // device node is a text: "c 195 0 0666 0 0", its type, major, minor, mode, owner and group.
 //
 // Sources: the driver's README ("The NVIDIA /proc Interface", "Device files"); the MIG user

@@ -9,8 +9,7 @@
 // taking it costs. What it writes, one file a process, docs/gpu-trace.md specifies;
 // [Read] reads it, and [Summarize] makes figures of it.
 //
-// It neither needs a GPU nor CUDA to be built, read or tested. [Ask] has the driver report
-// which devices it serves; what a host has by its files is reported by kernel/nvidia.
+// It neither needs a GPU nor CUDA to be built, read or tested.
 package gpu
 
 import (

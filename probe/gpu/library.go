@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -22,59 +21,44 @@ import (
 //go:embed library
 var sources embed.FS
 
-// flags are the compiler's, for the library and what asks the driver. What the library
-// calls of itself stays its own, whatever else is preloaded.
+// flags are the compiler's. What the library calls of itself stays its own, whatever else
+// is preloaded.
 var (
 	commonFlags   = []string{"-std=c11", "-O2", "-Wall", "-Wextra"}
 	libraryFlags  = []string{"-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-Bsymbolic-functions", "-pthread"}
 	librarySource = []string{"trace.c", "begin.c", "interpose.c", "functions.c", "timing.c", "image.c", "cupti.c"}
 )
 
-// Built is what [Build] made.
-type Built struct {
-	Library string // libtaregpu.so, which is loaded into programs
-	Ask     string // a program that asks the driver for its devices; see [Ask]
-}
-
-// Build compiles the library, and the program that asks the driver, into a directory that
-// is there. It takes a compiler (gcc, or what CC names) and the C library's headers, and
+// Build compiles the library, libtaregpu.so, into a directory that is there, and gives its path. It
+// takes a compiler (gcc, or what CC names) and the C library's headers, and
 // nothing of CUDA. The error is a *[probe.Missing] where the host has no compiler.
 //
 // The library runs wherever the C library is glibc 2.17 or newer, of the same
 // architecture: in containers too whose C library is older than the host's.
-func Build(ctx context.Context, dir string) (Built, error) {
+func Build(ctx context.Context, dir string) (string, error) {
 	compiler, err := compiler()
 	if err != nil {
-		return Built{}, err
+		return "", err
 	}
 	work, err := os.MkdirTemp("", "tare-gpu-")
 	if err != nil {
-		return Built{}, err
+		return "", err
 	}
 	defer os.RemoveAll(work)
 	if err := unpack(work); err != nil {
-		return Built{}, err
+		return "", err
 	}
-	built := Built{Library: filepath.Join(dir, "libtaregpu.so"), Ask: filepath.Join(dir, "tare-gpu-ask")}
-	for _, c := range []struct {
-		to      string
-		flags   []string
-		sources []string
-	}{
-		{built.Library, libraryFlags, librarySource},
-		{built.Ask, nil, []string{"ask.c"}},
-	} {
-		args := slices.Concat(commonFlags, c.flags, []string{"-o", c.to}, c.sources, []string{"-ldl"})
-		cmd := exec.CommandContext(ctx, compiler, args...)
-		cmd.Dir = work
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
-		if err := cmd.Run(); err != nil {
-			line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
-			return Built{}, fmt.Errorf("compiling %s with %s: %w: %s", filepath.Base(c.to), compiler, err, line)
-		}
+	library := filepath.Join(dir, "libtaregpu.so")
+	args := slices.Concat(commonFlags, libraryFlags, []string{"-o", library}, librarySource, []string{"-ldl"})
+	cmd := exec.CommandContext(ctx, compiler, args...)
+	cmd.Dir = work
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		return "", fmt.Errorf("compiling %s with %s: %w: %s", filepath.Base(library), compiler, err, line)
 	}
-	return built, nil
+	return library, nil
 }
 
 func compiler() (string, error) {
@@ -176,104 +160,6 @@ func (p Probe) Environment(env []string) ([]string, error) {
 		out = append(out, key+"="+set[key])
 	}
 	return out, nil
-}
-
-// Driver is what the driver says of itself, in the process that asks.
-type Driver struct {
-	// Version is the newest CUDA version that it serves: 12040 is 12.4.
-	Version int
-	Devices []Device
-}
-
-// Refused is that the driver serves no device to a process here.
-type Refused struct {
-	Status int // what cuInit returned; 0 where its library cannot be opened
-	What   string
-	Mend   string
-}
-
-func (r *Refused) Error() string {
-	if r.Mend == "" {
-		return "no CUDA: " + r.What
-	}
-	return "no CUDA: " + r.What + ": " + r.Mend
-}
-
-// refusals are the results of cuInit that name a cause (CUresult in the CUDA Driver API's
-// reference).
-var refusals = map[int][2]string{
-	3:   {"the driver is not initialized", "look for NVRM and Xid lines in dmesg"},
-	34:  {"the library is a stub of the toolkit's", "take its directory out of LD_LIBRARY_PATH"},
-	46:  {"a device is busy, exclusive or prohibited", "end the other process, or nvidia-smi -c DEFAULT"},
-	100: {"the driver finds no device", "give the process one: /dev/nvidia0, /dev/nvidiactl and /dev/nvidia-uvm, and a CUDA_VISIBLE_DEVICES that is not empty"},
-	101: {"a device is not valid", "see that CUDA_VISIBLE_DEVICES names what is there"},
-	304: {"an operating system call failed", "see that /dev/nvidiactl and /dev/nvidia-uvm may be opened"},
-	802: {"the system is not ready", "start nvidia-fabricmanager, or wait for it"},
-	803: {"the library and the kernel's module are of different versions", "load the module of the library's version, or bind the module's library into the container"},
-	804: {"the compatibility library does not serve this device", "take the driver's own library"},
-	805: {"the MPS daemon does not answer", "start nvidia-cuda-mps-control, or unset CUDA_MPS_PIPE_DIRECTORY"},
-	807: {"the MPS daemon is not ready", "wait for it"},
-	999: {"the driver failed for an unknown reason", "load the module nvidia_uvm (modprobe nvidia-uvm), and look for Xid lines in dmesg"},
-}
-
-// Ask runs the program that [Build] made, and has the driver report its version and
-// devices. No memory of a device is taken. The error is a *[Refused] where there is no
-// library, or the driver serves no device.
-func Ask(ctx context.Context, ask string, env []string) (Driver, error) {
-	cmd := exec.CommandContext(ctx, ask)
-	cmd.Env = env
-	out, err := cmd.Output()
-	if err != nil {
-		return Driver{}, fmt.Errorf("asking the driver for its devices: %w", err)
-	}
-	return parseAnswer(out)
-}
-
-func parseAnswer(out []byte) (Driver, error) {
-	var a struct {
-		Library string `json:"library"`
-		Init    int    `json:"init"`
-		Driver  int    `json:"driver"`
-		Devices []struct {
-			Ordinal         int    `json:"ordinal"`
-			Name            string `json:"name"`
-			UUID            string `json:"uuid"`
-			Major           int    `json:"major"`
-			Minor           int    `json:"minor"`
-			Multiprocessors int    `json:"multiprocessors"`
-			ComputeMode     int    `json:"compute_mode"`
-			Memory          int64  `json:"memory"`
-			MIG             bool   `json:"mig"`
-		} `json:"devices"`
-	}
-	if err := json.Unmarshal(out, &a); err != nil {
-		return Driver{}, fmt.Errorf("asking the driver for its devices: its answer is not JSON: %w", err)
-	}
-	if a.Library != "" {
-		return Driver{}, &Refused{What: a.Library, Mend: "install NVIDIA's driver, or give its library to the container"}
-	}
-	if a.Init != 0 {
-		why, ok := refusals[a.Init]
-		if !ok {
-			why = [2]string{"cuInit returned " + strconv.Itoa(a.Init), "look it up as CUresult in the CUDA Driver API's reference"}
-		}
-		return Driver{}, &Refused{Status: a.Init, What: fmt.Sprintf("%s (%d)", why[0], a.Init), Mend: why[1]}
-	}
-	d := Driver{Version: a.Driver}
-	for _, g := range a.Devices {
-		kind := "GPU-"
-		if g.MIG {
-			kind = "MIG-"
-		}
-		d.Devices = append(d.Devices, Device{
-			Ordinal: g.Ordinal, Name: g.Name, UUID: kind + g.UUID, Major: g.Major, Minor: g.Minor,
-			Multiprocessors: g.Multiprocessors, ComputeMode: g.ComputeMode, Memory: g.Memory,
-		})
-	}
-	if len(d.Devices) == 0 {
-		return Driver{}, &Refused{Status: 100, What: refusals[100][0], Mend: refusals[100][1]}
-	}
-	return d, nil
 }
 
 // Supports says why a device cannot run what was compiled for an architecture (10 *

@@ -27,7 +27,7 @@ import (
 
 // workshop is what the tests compile, once.
 type workshop struct {
-	built gpu.Built
+	library string
 	// open is the directory of a driver whose own calls go by what is preloaded.
 	dir, clock, cuda, open, cupti, program, linked string
 }
@@ -82,7 +82,7 @@ func equip(t testing.TB) workshop {
 			return
 		}
 		shopErr = together(
-			func() (err error) { shop.built, err = gpu.Build(context.Background(), shop.dir); return err },
+			func() (err error) { shop.library, err = gpu.Build(context.Background(), shop.dir); return err },
 			func() error { return gcc("-fPIC", "-shared", "-o", shop.clock, from("virtual_clock")) },
 			func() error {
 				if err := gcc("-fPIC", "-shared", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-o", shop.cuda, from("fake_cuda"), "-ldl"); err != nil {
@@ -135,7 +135,7 @@ func (r run) do(t testing.TB) outcome {
 	}
 	if !r.without {
 		p := r.probe
-		p.Library, p.Dir = w.built.Library, traces
+		p.Library, p.Dir = w.library, traces
 		var err error
 		if env, err = p.Environment(env); err != nil {
 			t.Fatal(err)
@@ -369,7 +369,7 @@ func TestProgramIsAsItWas(t *testing.T) {
 	}
 	// Without a directory the library does nothing, and asks for nothing.
 	w := equip(t)
-	idle := run{route: "dlsym", scenario: "plain", without: true, env: []string{"LD_PRELOAD=" + w.built.Library + ":" + w.clock}}.do(t)
+	idle := run{route: "dlsym", scenario: "plain", without: true, env: []string{"LD_PRELOAD=" + w.library + ":" + w.clock}}.do(t)
 	plain := run{route: "dlsym", scenario: "plain", without: true}.do(t)
 	for name, n := range idle.counts {
 		if plain.counts[name] != n {
@@ -554,7 +554,7 @@ func TestNoPlaceForTraces(t *testing.T) {
 	for _, dir := range []string{filepath.Join(t.TempDir(), "absent"), "relative"} {
 		o := run{
 			route: "dlsym", scenario: "plain", without: true,
-			env: []string{"LD_PRELOAD=" + w.built.Library + ":" + w.clock, "TARE_GPU_TRACE=" + dir, "TARE_GPU_METHOD=interpose"},
+			env: []string{"LD_PRELOAD=" + w.library + ":" + w.clock, "TARE_GPU_TRACE=" + dir, "TARE_GPU_METHOD=interpose"},
 		}.do(t)
 		if strings.Count(o.stderr, "\n") != 1 || !strings.Contains(o.stderr, dir) {
 			t.Errorf("it says %q", o.stderr)
@@ -765,40 +765,10 @@ func TestBadVariables(t *testing.T) {
 	}
 }
 
-func TestAsk(t *testing.T) {
-	w := equip(t)
-	d, err := gpu.Ask(t.Context(), w.built.Ask, []string{"LD_LIBRARY_PATH=" + w.dir})
-	if err != nil || d.Version != 12040 || len(d.Devices) != 2 || d.Devices[1].Name != "Fake GPU 1" || d.Devices[1].ComputeMode != 3 || d.Devices[1].UUID != "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f" {
-		t.Errorf("%+v, %v", d, err)
-	}
-	for _, c := range []struct {
-		env  []string
-		says string
-	}{
-		{[]string{"LD_LIBRARY_PATH=" + w.dir, "FAKE_INIT=100"}, "no CUDA: the driver finds no device (100): give the process one"},
-		{[]string{"LD_LIBRARY_PATH=" + w.dir, "FAKE_INIT=803"}, "of different versions (803)"},
-		{[]string{"LD_LIBRARY_PATH=" + w.dir, "FAKE_INIT=12345"}, "cuInit returned 12345"},
-	} {
-		_, err := gpu.Ask(t.Context(), w.built.Ask, c.env)
-		var refused *gpu.Refused
-		if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%v: %v", c.env, err)
-		}
-	}
-	if _, err := exec.LookPath("nvidia-smi"); err != nil {
-		// No driver is installed, or it is in no place that is searched.
-		_, err := gpu.Ask(t.Context(), w.built.Ask, nil)
-		var refused *gpu.Refused
-		if err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), "no CUDA: ")) {
-			t.Error(err)
-		}
-	}
-}
-
 // The library runs with older C libraries than the one that it was built with.
 func TestLibraryNeedsNoNewCLibrary(t *testing.T) {
 	w := equip(t)
-	f, err := elf.Open(w.built.Library)
+	f, err := elf.Open(w.library)
 	if err != nil {
 		t.Fatal(err)
 	}

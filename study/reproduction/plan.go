@@ -63,14 +63,6 @@ type Plan struct {
 	Left []Left
 }
 
-// Takes is the time of all runs.
-func (p Plan) Takes() (all time.Duration) {
-	for _, r := range p.Runs {
-		all += r.Takes
-	}
-	return all
-}
-
 // NewPlan plans the runs for some claims. A run whose conditions another one has is not planned:
 // the other one decides its claims too, and has its time.
 func NewPlan(claims []claim.Claim, extent Extent, on claim.Abilities, disruptive bool, design Designer) Plan {
