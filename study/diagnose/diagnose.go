@@ -68,9 +68,11 @@ type Finding struct {
 	ID        string `json:"id"` // CONTAINER/KIND
 	Kind      Kind   `json:"kind"`
 	Container string `json:"container"`
-	Level     Level  `json:"level"`
-	Says      string `json:"says"` // a clause
-	Cost      Cost   `json:"cost"`
+	// Node is that of a cluster; empty where one host is looked at.
+	Node  string `json:"node,omitempty"`
+	Level Level  `json:"level"`
+	Says  string `json:"says"` // a clause
+	Cost  Cost   `json:"cost"`
 	// Within is the finding of which the cost is this one's too: another view of the same time,
 	// which is not to be added up twice.
 	Within string     `json:"within,omitempty"`
@@ -102,6 +104,10 @@ type Remedy struct {
 	Command string `json:"command,omitempty"`
 	// Saves is the time in each second that it would save; 0 where that is the whole cost, or unknown.
 	Saves float64 `json:"saves_seconds_per_second,omitempty"`
+	// P99 is the 99th percentile of the time that a piece of work takes with it, by the model, and P99Now that
+	// without it; both 0 where they are unknown.
+	P99    time.Duration `json:"predicted_p99_ns,omitempty"`
+	P99Now time.Duration `json:"predicted_p99_now_ns,omitempty"`
 	// Change is the same in the keys of a [platform.Setting], for a copy of the container; an
 	// empty value takes a limit away. It is empty where no copy could be given that.
 	Change map[string]string `json:"change,omitempty"`

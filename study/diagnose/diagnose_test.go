@@ -68,6 +68,9 @@ func TestThrottledWork(t *testing.T) {
 	if len(found.Set) != 1 || !strings.Contains(found.Set[0].Command, "--cpu-period 100000 --cpu-quota 30000 ") {
 		t.Errorf("to be set: %+v, want a quota of 30 ms in each 100 ms, and no burst", found.Set)
 	}
+	// A piece of work takes 30 ms with it, and waits for the rest of two periods without it.
+	near(t, "predicted p99", found.Set[0].P99.Seconds(), 0.03)
+	near(t, "predicted p99 as it is", found.Set[0].P99Now.Seconds(), 0.204)
 }
 
 // Wherever work of one length lies within its step of the histogram, what is proposed is no less than it, and

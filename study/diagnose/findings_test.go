@@ -133,7 +133,7 @@ func TestPinning(t *testing.T) {
 		want      string
 	}{
 		{container.Container{Engine: container.Podman, Name: "web"}, "podman update --cpuset-cpus 1,3 web"},
-		{container.Container{Engine: container.Kubernetes}, "resources: {limits: {cpu: 2}, requests: {cpu: 2}}, and the CPU manager's policy static"},
+		{container.Container{Engine: container.Kubernetes}, "resources: {limits: {cpu: 2}, requests: {cpu: 2}} # exclusive where the node's cpuManagerPolicy is static"},
 		{container.Container{Engine: container.Cgroup, Cgroup: "/sys/fs/cgroup/a.service"}, "systemctl set-property a.service AllowedCPUs=1,3"},
 		{container.Container{Engine: container.Cgroup, Cgroup: "/sys/fs/cgroup/app"}, "echo 1,3 > /sys/fs/cgroup/app/cpuset.cpus"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"tare/report"
 	"tare/terminal"
@@ -21,7 +22,8 @@ const (
 type proposal struct {
 	says, command string
 	containers    []string
-	least, most   float64 // saved in each second by one container; 0 where that is unknown
+	least, most   float64       // saved in each second by one container; 0 where that is unknown
+	p99, p99Now   time.Duration // the greatest of a container, as [Remedy] has it
 }
 
 // proposals are what to set, the best first. Settings are equal where their commands differ by the
@@ -39,6 +41,7 @@ func proposals(found ...Finding) (all []proposal) {
 			}
 			p := &all[i]
 			p.least, p.most = min(p.least, to.Saves), max(p.most, to.Saves)
+			p.p99, p.p99Now = max(p.p99, to.P99), max(p.p99Now, to.P99Now)
 			if !slices.Contains(p.containers, f.Container) {
 				p.containers = append(p.containers, f.Container)
 			}
@@ -76,9 +79,15 @@ func (p proposal) of() string {
 	return fmt.Sprintf("%d containers (%s)", count, names)
 }
 
-// text is the setting, and what it saves.
+// text is the setting, and what it promises.
 func (p proposal) text() string {
-	if p.most == 0 {
+	several := len(p.containers) > 1
+	switch {
+	case p.p99 > 0 && several:
+		return fmt.Sprintf("%s: predicted p99 of a piece of work at most %s each, now at most %s", p.says, short(p.p99), short(p.p99Now))
+	case p.p99 > 0:
+		return fmt.Sprintf("%s: predicted p99 of a piece of work %s, now %s", p.says, short(p.p99), short(p.p99Now))
+	case p.most == 0:
 		return p.says
 	}
 	saved := report.Rounded(p.least, 2)
@@ -86,7 +95,7 @@ func (p proposal) text() string {
 		saved += " to " + most
 	}
 	text := fmt.Sprintf("%s: saves %s s/s", p.says, saved)
-	if len(p.containers) > 1 {
+	if several {
 		text += " each"
 	}
 	return text

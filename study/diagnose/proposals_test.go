@@ -45,10 +45,16 @@ func TestProposals(t *testing.T) {
 	of := func(name, command string, saves float64) Finding {
 		return Finding{Container: name, Set: []Remedy{{Says: "less", Command: command, Saves: saves}}}
 	}
+	quota := func(name string, p99 time.Duration) Finding {
+		return Finding{Container: name, Set: []Remedy{{Says: "a quota", P99: p99, P99Now: 4 * p99}}}
+	}
 	for _, c := range []struct {
 		found []Finding
 		want  string
 	}{
+		{[]Finding{quota("a", 30*ms)}, "a: a quota: predicted p99 of a piece of work 30 ms, now 120 ms ()"},
+		{[]Finding{quota("a", 30*ms), quota("b", 40*ms)},
+			"2 containers (a, b): a quota: predicted p99 of a piece of work at most 40 ms each, now at most 160 ms ()"},
 		{[]Finding{of("a", "docker update --cpus 1 a", 0)}, "a: less (docker update --cpus 1 a)"},
 		{[]Finding{of("a", "", 0.1)}, "a: less: saves 0.1 s/s ()"},
 		{[]Finding{of("a", "docker update --cpus 1 a", 0), of("b c", "docker update --cpus 1 'b c'", 0)},

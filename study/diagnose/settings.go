@@ -55,7 +55,7 @@ func noQuotaCommand(f *Facts) string {
 	case isEngine(c):
 		return fmt.Sprintf("%s update --cpu-quota -1 %s", c.Engine, terminal.Shell(c.Name))
 	case c.Engine == container.Kubernetes:
-		return "resources: {limits: {cpu: null}}, with requests.cpu as its share"
+		return "resources: {limits: {cpu: null}} # requests.cpu is its share"
 	case unit != "":
 		return "systemctl set-property " + terminal.Shell(unit) + " CPUQuota="
 	case f.CPU.Version == 1:
@@ -71,7 +71,7 @@ func pinCommand(f *Facts, count int, list string) string {
 	case isEngine(c):
 		return fmt.Sprintf("%s update --cpuset-cpus %s %s", c.Engine, list, terminal.Shell(c.Name))
 	case c.Engine == container.Kubernetes:
-		return fmt.Sprintf("resources: {limits: {cpu: %d}, requests: {cpu: %d}}, and the CPU manager's policy static", count, count)
+		return fmt.Sprintf("resources: {limits: {cpu: %d}, requests: {cpu: %d}} # exclusive where the node's cpuManagerPolicy is static", count, count)
 	case unit != "":
 		return fmt.Sprintf("systemctl set-property %s AllowedCPUs=%s", terminal.Shell(unit), list)
 	case f.CPU.Version == 2:

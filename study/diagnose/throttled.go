@@ -163,23 +163,22 @@ func remedies(h *Host, f *Facts, w work) []Remedy {
 	}
 	h.modelled++
 	var all []Remedy
+	now := predicted(h, f, w, f.Bandwidth)
+	propose := func(says string, to cgroup.Bandwidth) {
+		all = append(all, Remedy{
+			Says: says, Command: quotaCommand(f, to), Change: quotaChange(to),
+			P99: predicted(h, f, w, to), P99Now: now,
+		})
+	}
 	period := f.Bandwidth.Period
 	if q, ok := smallestQuota(h, f, w); ok {
 		to := cgroup.Bandwidth{Quota: q, Period: period, Burst: f.Bandwidth.Burst}
-		all = append(all, Remedy{
-			Says:    fmt.Sprintf("a quota of %s in each %s", short(q), short(period)),
-			Command: quotaCommand(f, to),
-			Change:  quotaChange(to),
-		})
+		propose(fmt.Sprintf("a quota of %s in each %s", short(q), short(period)), to)
 	}
 	if b, ok := smallestBurst(h, f, w); ok {
 		to := f.Bandwidth
 		to.Burst = b
-		all = append(all, Remedy{
-			Says:    fmt.Sprintf("a burst of %s beside the quota", short(b)),
-			Command: quotaCommand(f, to),
-			Change:  quotaChange(to),
-		})
+		propose(fmt.Sprintf("a burst of %s beside the quota", short(b)), to)
 	}
 	return all
 }
@@ -205,21 +204,26 @@ func (w work) service(f *Facts) (quota.Service, quota.Arrival) {
 // few keeps a prediction within some milliseconds.
 func few(h *Host) quota.Options { return quota.Options{Requests: 2000, Reruns: 4, Kernel: h.Kernel} }
 
-// free is the p99 of the time that work takes without a quota.
-func free(h *Host, service quota.Service, arrival quota.Arrival) (time.Duration, error) {
-	p, err := quota.Predict(service, arrival, quota.Bandwidth{}, few(h))
-	return time.Duration(p.P99.High) * time.Microsecond, err
+// predicted is the p99 of the time that a piece of work takes under a bandwidth, of which the zero value
+// is none; 0 where that is unknown.
+func predicted(h *Host, f *Facts, w work, b cgroup.Bandwidth) time.Duration {
+	if w.count == 0 {
+		return 0
+	}
+	service, arrival := w.service(f)
+	p, err := quota.Predict(service, arrival, quota.Bandwidth{Quota: b.Quota, Period: b.Period, Burst: b.Burst}, few(h))
+	if err != nil {
+		return 0
+	}
+	return time.Duration(p.P99.High * float64(time.Microsecond))
 }
 
 func smallestQuota(h *Host, f *Facts, w work) (time.Duration, bool) {
-	if w.count == 0 {
+	best := predicted(h, f, w, cgroup.Bandwidth{})
+	if best == 0 {
 		return 0, false
 	}
 	service, arrival := w.service(f)
-	best, err := free(h, service, arrival)
-	if err != nil {
-		return 0, false
-	}
 	q, _, err := quota.Smallest(service, arrival, f.Bandwidth.Period, f.Bandwidth.Burst, best+ended, few(h))
 	q = min(withMargin(q, f.Bandwidth.Period), f.Bandwidth.Period*time.Duration(max(1, f.CPUs)))
 	return q, err == nil && q > f.Bandwidth.Quota
@@ -234,22 +238,16 @@ func withMargin(d, period time.Duration) time.Duration {
 
 // smallestBurst halves the range of bursts that the kernel accepts, up to the quota.
 func smallestBurst(h *Host, f *Facts, w work) (time.Duration, bool) {
-	if w.count == 0 {
-		return 0, false
-	}
-	service, arrival := w.service(f)
-	best, err := free(h, service, arrival)
-	if err != nil {
-		return 0, false
-	}
+	best := predicted(h, f, w, cgroup.Bandwidth{})
 	enough := func(burst time.Duration) bool {
-		b := quota.Bandwidth{Quota: f.Bandwidth.Quota, Period: f.Bandwidth.Period, Burst: burst}
-		p, err := quota.Predict(service, arrival, b, few(h))
-		return err == nil && p.P99.High <= float64((best+ended).Microseconds())
+		b := f.Bandwidth
+		b.Burst = burst
+		p99 := predicted(h, f, w, b)
+		return p99 > 0 && p99 <= best+ended
 	}
 	step := quota.Grid(f.Bandwidth.Period)
 	low, high := int64(f.Bandwidth.Burst/step)+1, int64(f.Bandwidth.Quota/step)
-	if low > high || !enough(time.Duration(high)*step) {
+	if best == 0 || low > high || !enough(time.Duration(high)*step) {
 		return 0, false
 	}
 	for low < high {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/container"
 	"tare/probe/bursts"
 	"tare/report"
 )
@@ -49,10 +50,11 @@ func unpinned(h *Host, f *Facts) []Finding {
 		Fact{"a run on a CPU", short(f.Sched.Run.Mean()) + " on average", "sched_switch"},
 	)
 	list := strings.Join(own, ",")
-	one.Set = []Remedy{{
-		Says:    fmt.Sprintf("a set of CPUs: %s, on which it ran most, if no other container is kept there", list),
-		Command: pinCommand(f, len(own), list),
-	}}
+	says := fmt.Sprintf("a set of CPUs: %s, on which it ran most, if no other container is kept there", list)
+	if f.Container.Engine == container.Kubernetes { // the node chooses them
+		says = report.Counted(len(own), "CPU") + " of its own"
+	}
+	one.Set = []Remedy{{Says: says, Command: pinCommand(f, len(own), list)}}
 	return []Finding{one}
 }
 
