@@ -62,21 +62,51 @@ setting in turn, and says whether the promise held: exit code 0 if it did, 4 if 
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&f.all, "all", false, "every container on this host")
+	f.register(cmd)
+	flags.StringVar(&f.latency, "latency-from", "", "give costs per request, by the latencies at this `URL` of the container's metrics")
+	flags.BoolVar(&f.watch, "watch", false, "diagnose again and again; q or Ctrl-C ends it")
+	flags.StringVar(&f.metrics, "prometheus", "", "with --watch, serve the findings at `ADDRESS` (PORT, or HOST:PORT) for Prometheus")
+	cmd.AddCommand(a.explainFinding())
+	f.verify.register(flags)
+	return cmd
+}
+
+// register adds the flags that it has on this host and on nodes of a cluster alike.
+func (f *diagnoseFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.DurationVar(&f.span, "for", 10*time.Second, "how long to watch")
 	flags.StringVar(&f.order, "sort", "cost", "`ORDER` of the findings: cost, name")
 	flags.BoolVarP(&f.evidence, "evidence", "v", false, "show what each finding rests on")
 	flags.StringVar(&f.failOn, "fail-on", "", "exit with 4 on a finding of this `LEVEL` or above: high, medium, low")
 	flags.StringVar(&f.out, "out", "", "directory for an HTML report (default: none)")
 	flags.StringVar(&f.json, "json", "", "write the result as JSON to this file (- for standard output)")
-	flags.StringVar(&f.latency, "latency-from", "", "give costs per request, by the latencies at this `URL` of the container's metrics")
-	flags.BoolVar(&f.watch, "watch", false, "diagnose again and again; q or Ctrl-C ends it")
-	flags.StringVar(&f.metrics, "prometheus", "", "with --watch, serve the findings at `ADDRESS` (PORT, or HOST:PORT) for Prometheus")
 	must(cmd.MarkFlagDirname("out"))
 	complete := cobra.FixedCompletions(diagnose.Orders, cobra.ShellCompDirectiveNoFileComp)
 	must(cmd.RegisterFlagCompletionFunc("sort", complete))
-	cmd.AddCommand(a.explainFinding())
-	f.verify.register(flags)
-	return cmd
+}
+
+// checkValues refuses what those flags cannot be.
+func (f *diagnoseFlags) checkValues() error {
+	switch {
+	case f.failOn != "" && !slices.Contains(diagnose.Levels[:3], diagnose.Level(f.failOn)):
+		return usageError("--fail-on %s: want high, medium or low", f.failOn)
+	case f.order != "" && !slices.Contains(diagnose.Orders, f.order):
+		return usageError("--sort %s: want %s", f.order, strings.Join(diagnose.Orders, " or "))
+	case f.span < diagnose.Shortest || f.span > diagnose.Longest:
+		return usageError("--for %v: want %v to %v", f.span, diagnose.Shortest, diagnose.Longest)
+	}
+	return nil
+}
+
+// writableOutputs refuses files and directories in which nothing can be written, before anything is watched.
+func (f *diagnoseFlags) writableOutputs() error {
+	if err := writable(f.json); err != nil || f.out == "" {
+		return err
+	}
+	if err := file.OutputDirectory(f.out); err != nil {
+		return usageError("--out %s: %v", f.out, err)
+	}
+	return nil
 }
 
 func (f *diagnoseFlags) check(args []string) error {
@@ -85,12 +115,6 @@ func (f *diagnoseFlags) check(args []string) error {
 		return usageError("--all diagnoses every container: name none beside it")
 	case !f.all && len(args) == 0:
 		return usageError("name the containers to diagnose, or --all")
-	case f.failOn != "" && !slices.Contains(diagnose.Levels[:3], diagnose.Level(f.failOn)):
-		return usageError("--fail-on %s: want high, medium or low", f.failOn)
-	case f.order != "" && !slices.Contains(diagnose.Orders, f.order):
-		return usageError("--sort %s: want %s", f.order, strings.Join(diagnose.Orders, " or "))
-	case f.span < diagnose.Shortest || f.span > diagnose.Longest:
-		return usageError("--for %v: want %v to %v", f.span, diagnose.Shortest, diagnose.Longest)
 	case f.latency != "" && len(separated(args)) != 1:
 		return usageError("--latency-from is of one service: name its container alone")
 	case f.watch && (f.out != "" || f.json != "" || f.failOn != ""):
@@ -98,7 +122,7 @@ func (f *diagnoseFlags) check(args []string) error {
 	case f.metrics != "" && !f.watch:
 		return usageError("--prometheus serves what --watch finds: add --watch")
 	}
-	return nil
+	return f.checkValues()
 }
 
 func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) error {
@@ -116,13 +140,8 @@ func (a *app) runDiagnose(cmd *cobra.Command, f *diagnoseFlags, args []string) e
 	if os.Geteuid() != 0 {
 		return withCode(exitHost, errors.New("watching the scheduler requires root (CAP_BPF, CAP_PERFMON): run it with sudo"))
 	}
-	if err := writable(f.json); err != nil {
+	if err := f.writableOutputs(); err != nil {
 		return err
-	}
-	if f.out != "" {
-		if err := file.OutputDirectory(f.out); err != nil {
-			return usageError("--out %s: %v", f.out, err)
-		}
 	}
 	if f.watch {
 		return a.watchDiagnose(cmd.Context(), f, args)

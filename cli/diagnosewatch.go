@@ -93,7 +93,7 @@ func (f *diagnoseFlags) rounds(
 		}
 		show(v)
 		for {
-			if all, notes, err = f.stillRunning(ctx, args); err == nil {
+			if all, notes, err = stillRunning(ctx, f.all, args); err == nil {
 				break
 			}
 			if v.Failed = err; ctx.Err() == nil {
@@ -108,10 +108,10 @@ func (f *diagnoseFlags) rounds(
 
 // stillRunning finds the containers again. One that was named and has ended is in the notes, and
 // the others are diagnosed without it.
-func (f *diagnoseFlags) stillRunning(ctx context.Context, args []string) ([]container.Container, []string, error) {
+func stillRunning(ctx context.Context, isAll bool, args []string) ([]container.Container, []string, error) {
 	var missing []string
 	for names := separated(args); ; {
-		all, notes, err := foundRunning(ctx, f.all, names, nil)
+		all, notes, err := foundRunning(ctx, isAll, names, nil)
 		var unknown *container.Unknown
 		if !errors.As(err, &unknown) || len(names) == 1 {
 			return all, append(missing, notes...), err

@@ -43,7 +43,23 @@ func Connect(kubeconfig, namespace string) (*Cluster, error) {
 	if err != nil {
 		return nil, &NoCluster{err}
 	}
-	return &Cluster{Client: client, Namespace: namespace, Exec: executor(client, config, namespace)}, nil
+	return &Cluster{
+		Client: client, Namespace: namespace, Exec: executor(client, config, namespace), Log: logReader(client),
+	}, nil
+}
+
+// Log reads what a pod's container has written.
+type Log func(ctx context.Context, namespace, pod, container string) ([]byte, error)
+
+// greatestLog is the size of a log that is accepted from a node. A kubelet keeps 10 MiB, unless it is told otherwise.
+const greatestLog = 64 << 20
+
+func logReader(client kubernetes.Interface) Log {
+	return func(ctx context.Context, namespace, pod, container string) ([]byte, error) {
+		most := int64(greatestLog)
+		return client.CoreV1().Pods(namespace).
+			GetLogs(pod, &corev1.PodLogOptions{Container: container, LimitBytes: &most}).DoRaw(ctx)
+	}
 }
 
 // Exec runs a command in a container, and writes its standard output. Where the command fails, the error has

@@ -82,7 +82,7 @@ func (c *Cluster) Follow(
 	if err := f.begin(ctx, all); err != nil {
 		return f.outcome(), err
 	}
-	if err := f.watch(ctx); err != nil {
+	if err := c.watch(ctx, s.ID, f.pods); err != nil {
 		return f.outcome(), err
 	}
 	err := f.follow(ctx)
@@ -127,6 +127,12 @@ type part struct {
 type seen struct {
 	pod       *corev1.Pod
 	isDeleted bool
+}
+
+// index is that of the pod's node, of as many as there are.
+func (s seen) index(count int) (index int, ok bool) {
+	index, err := strconv.Atoi(s.pod.Labels[indexLabel])
+	return index, err == nil && index >= 0 && index < count
 }
 
 // fetch is what came of a try to fetch.
@@ -177,9 +183,9 @@ func (f *follower) begin(ctx context.Context, all []Node) error {
 	return nil
 }
 
-// watch begins to report pods.
-func (f *follower) watch(ctx context.Context) error {
-	pods, ours := f.cluster.Client.CoreV1().Pods(f.cluster.Namespace), studyLabel+"="+f.study.ID
+// watch reports the pods of a study, or of a diagnosis, until ctx ends.
+func (c *Cluster) watch(ctx context.Context, id string, to chan<- seen) error {
+	pods, ours := c.Client.CoreV1().Pods(c.Namespace), studyLabel+"="+id
 	informer := cache.NewSharedInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = ours
@@ -199,7 +205,7 @@ func (f *follower) watch(ctx context.Context) error {
 			return
 		}
 		select {
-		case f.pods <- seen{pod, isDeleted}:
+		case to <- seen{pod, isDeleted}:
 		case <-ctx.Done():
 		}
 	}
@@ -280,8 +286,8 @@ func (f *follower) standing(p *part) (standing, string) {
 
 // podChanged takes note of a pod.
 func (f *follower) podChanged(ctx context.Context, s seen) error {
-	index, err := strconv.Atoi(s.pod.Labels[indexLabel])
-	if err != nil || index < 0 || index >= len(f.parts) {
+	index, ok := s.index(len(f.parts))
+	if !ok {
 		return nil // nothing of ours
 	}
 	p := f.parts[index]

@@ -31,6 +31,7 @@ type Cluster struct {
 	Client    kubernetes.Interface
 	Namespace string
 	Exec      Exec
+	Log       Log
 }
 
 // Node is a machine of the cluster.

@@ -47,12 +47,23 @@ const (
 
 func parentName(study string) string { return "tare-" + study }
 
-func (s Study) jobName(index int) string { return parentName(s.ID) + "-" + strconv.Itoa(index) }
+func jobName(id string, index int) string { return parentName(id) + "-" + strconv.Itoa(index) }
+
+func (s Study) jobName(index int) string { return jobName(s.ID, index) }
 
 func leaseName(node string) string { return "tare-" + node }
 
-func (s Study) labels() map[string]string {
-	return map[string]string{nameLabel: "tare", studyLabel: s.ID, managerLabel: manager}
+func commonLabels(id string) map[string]string {
+	return map[string]string{nameLabel: "tare", studyLabel: id, managerLabel: manager}
+}
+
+func (s Study) labels() map[string]string { return commonLabels(s.ID) }
+
+// labelsOf are those of one node's Job and of its pod.
+func labelsOf(id string, index int) map[string]string {
+	all := commonLabels(id)
+	all[indexLabel] = strconv.Itoa(index)
+	return all
 }
 
 // NoStudy says that the cluster has no such study.
@@ -272,8 +283,7 @@ func hasEnded(job *batchv1.Job) bool {
 // on with what the first kept on the node.
 func (s Study) job(namespace string, index int) *batchv1ac.JobApplyConfiguration {
 	owner := s.owned()
-	labels := s.labels()
-	labels[indexLabel] = strconv.Itoa(index)
+	labels := labelsOf(s.ID, index)
 	return batchv1ac.Job(s.jobName(index), namespace).
 		WithLabels(labels).
 		WithOwnerReferences(metav1ac.OwnerReference().
@@ -292,13 +302,8 @@ func (s Study) pod(index int) *corev1ac.PodSpecApplyConfiguration {
 		return []string{"node", command, "--study", s.ID, "--node", node}
 	}
 	container := func(name string, args []string) *corev1ac.ContainerApplyConfiguration {
-		return corev1ac.Container().WithName(name).WithImage(s.Image).WithImagePullPolicy(corev1.PullIfNotPresent).
-			WithCommand(program).WithArgs(args...).
-			WithEnv(corev1ac.EnvVar().WithName("TARE_HOME").WithValue(StateDir)).
-			WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
+		return container(name, s.Image, args).WithEnv(corev1ac.EnvVar().WithName("TARE_HOME").WithValue(StateDir))
 	}
-	here := corev1ac.NodeSelectorRequirement().
-		WithKey(metav1.ObjectNameField).WithOperator(corev1.NodeSelectorOpIn).WithValues(node)
 	tolerations := []*corev1ac.TolerationApplyConfiguration{
 		corev1ac.Toleration().WithKey(Toleration).WithOperator(corev1.TolerationOpExists),
 	}
@@ -306,25 +311,39 @@ func (s Study) pod(index int) *corev1ac.PodSpecApplyConfiguration {
 		tolerations = append(tolerations, corev1ac.Toleration().WithKey(key).WithOperator(corev1.TolerationOpExists).
 			WithEffect(corev1.TaintEffectNoExecute).WithTolerationSeconds(int64(unreachable.Seconds())))
 	}
+	return podOn(node).
+		WithHostNetwork(true).
+		WithTolerations(tolerations...).
+		WithInitContainers(container(measurer, slices.Concat(part("run"), []string{"--"}, literal(s.Args))).
+			WithSecurityContext(measuring(Capabilities))).
+		WithContainers(container(keeper, part("keep")).
+			WithSecurityContext(keeping()).
+			WithVolumeMounts(corev1ac.VolumeMount().WithName("state").WithMountPath(StateDir))).
+		WithVolumes(corev1ac.Volume().WithName("state").WithHostPath(corev1ac.HostPathVolumeSource().
+			WithPath(StateDir).WithType(corev1.HostPathDirectoryOrCreate)))
+}
+
+// podOn is what all pods have in common: one runs on a node, once, in the node's process namespace.
+func podOn(node string) *corev1ac.PodSpecApplyConfiguration {
+	here := corev1ac.NodeSelectorRequirement().
+		WithKey(metav1.ObjectNameField).WithOperator(corev1.NodeSelectorOpIn).WithValues(node)
 	return corev1ac.PodSpec().
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithHostPID(true).
-		WithHostNetwork(true).
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(int64(ending.Seconds())).
 		// By its name, as a DaemonSet does: the label of a host name need not be unique.
 		WithAffinity(corev1ac.Affinity().WithNodeAffinity(corev1ac.NodeAffinity().
 			WithRequiredDuringSchedulingIgnoredDuringExecution(corev1ac.NodeSelector().
-				WithNodeSelectorTerms(corev1ac.NodeSelectorTerm().WithMatchFields(here))))).
-		WithTolerations(tolerations...).
-		WithInitContainers(container(measurer, slices.Concat(part("run"), []string{"--"}, literal(s.Args))).
-			WithSecurityContext(measuring())).
-		WithContainers(container(keeper, part("keep")).
-			WithSecurityContext(keeping()).
-			WithVolumeMounts(corev1ac.VolumeMount().WithName("state").WithMountPath(StateDir))).
-		WithVolumes(corev1ac.Volume().WithName("state").WithHostPath(corev1ac.HostPathVolumeSource().
-			WithPath(StateDir).WithType(corev1.HostPathDirectoryOrCreate)))
+				WithNodeSelectorTerms(corev1ac.NodeSelectorTerm().WithMatchFields(here)))))
+}
+
+// container runs the image's program. Where it fails, the API server reports its last lines.
+func container(name, image string, args []string) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().WithName(name).WithImage(image).WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithCommand(program).WithArgs(args...).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError)
 }
 
 // literal keeps the kubelet from replacing $(NAME) in arguments.

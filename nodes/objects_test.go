@@ -73,12 +73,12 @@ func TestPrivilegesAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range slices.Concat(Shared, Capabilities, Unconfined, Withheld) {
+	for _, p := range slices.Concat(Shared, Capabilities, Unconfined, Withheld, Diagnosing) {
 		if row := "| " + p.Name + " | " + p.Why + " |"; !strings.Contains(string(page), row) {
 			t.Errorf("docs/nodes.md lacks the row\n%s", row)
 		}
 	}
-	for _, r := range rights {
+	for _, r := range slices.Concat(rights, toDiagnose(Wanted{}), toDiagnose(Wanted{Node: "a"})) {
 		if row := "| " + r.name() + " | " + strings.Join(r.verbs, ", ") + " |"; !strings.Contains(string(page), row) {
 			t.Errorf("docs/nodes.md lacks the row\n%s", row)
 		}
@@ -152,10 +152,25 @@ func TestCheckRights(t *testing.T) {
 			t.Errorf("without %s: %v", lacks, err)
 		}
 	}
-	roles := Roles("bench")
+	var lacks *NotAllowed
+	if err := c.check(t.Context(), "tare", rights); !errors.As(err, &lacks) {
+		t.Fatal(err)
+	}
+	roles := lacks.Roles
 	for _, want := range []string{"kind: ClusterRole\n", "kind: Role\n", "namespace: bench\n", `verbs: ["get", "create", "patch", "delete"]`, `resources: ["pods/exec"]`} {
 		if !strings.Contains(roles, want) {
 			t.Errorf("the roles lack %s:\n%s", want, roles)
+		}
+	}
+	// Pods may be looked for in another namespace than that of the Jobs.
+	lacking = "get podslog"
+	err := c.CheckDiagnosis(t.Context(), Wanted{Namespace: "shop"}, "tare@sha256:00")
+	if !errors.As(err, &lacks) || !strings.Contains(err.Error(), "get pods/log in namespace bench") {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"namespace: bench\n", "namespace: shop\n", `resources: ["deployments"]`} {
+		if strings.Count(lacks.Roles, want) != 1 || strings.Contains(lacks.Roles, "ClusterRole") {
+			t.Errorf("the roles lack %s:\n%s", want, lacks.Roles)
 		}
 	}
 }

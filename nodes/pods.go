@@ -36,14 +36,22 @@ func standingOf(pod *corev1.Pod) (s standing, why string) {
 			return running, ""
 		case c.Name == keeper && c.State.Running != nil:
 			return kept, ""
-		case c.State.Waiting != nil && c.State.Waiting.Message != "":
-			why = c.State.Waiting.Reason + ": " + lastLine(c.State.Waiting.Message)
+		}
+	}
+	return waiting, pending(pod)
+}
+
+// pending says why a pod does not run yet; empty where nobody says that.
+func pending(pod *corev1.Pod) (why string) {
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Message != "" {
+			why = w.Reason + ": " + lastLine(w.Message)
 		}
 	}
 	if scheduled := condition(pod, corev1.PodScheduled); scheduled != nil && scheduled.Status == corev1.ConditionFalse {
 		why = "not scheduled: " + scheduled.Message
 	}
-	return waiting, why
+	return why
 }
 
 // disruptions say why the cluster ended a pod.

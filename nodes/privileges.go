@@ -55,14 +55,25 @@ var (
 	}
 )
 
+// Diagnosing needs less: it makes nothing on the node, and reads no more than counters, the scheduler's events and
+// stacks. Its pod has a network and a control group of its own, no directory of the node and no container that keeps
+// results. It has hostPID and is [Unconfined] as well.
+var Diagnosing = []Privilege{
+	{"SYS_ADMIN", "entering the namespaces of the first process; BPF programs, perf events"},
+	{"SYS_PTRACE", "the namespaces of the first process; page tables and memory of programs of other users"},
+	{"SYS_CHROOT", "entering a mount namespace"},
+	{"SYSLOG", "addresses in /proc/kallsyms, by which stacks name the kernel's functions"},
+	{"DAC_READ_SEARCH", "files that their owner alone may read: descriptors and page tables in /proc, files in layers"},
+}
+
 // StateDir is the state directory of pods on a node. It is not that of a tare which is run there by
 // hand: what is acknowledged is removed, and who follows a study may do so on one of its nodes.
 const StateDir = "/var/lib/tare/nodes"
 
-// measuring is the security context of the container that measures.
-func measuring() *corev1ac.SecurityContextApplyConfiguration {
+// measuring is the security context of the container that measures, or diagnoses.
+func measuring(capabilities []Privilege) *corev1ac.SecurityContextApplyConfiguration {
 	var added []corev1.Capability
-	for _, c := range Capabilities {
+	for _, c := range capabilities {
 		added = append(added, corev1.Capability(c.Name))
 	}
 	return corev1ac.SecurityContext().

@@ -1,12 +1,14 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -19,6 +21,7 @@ import (
 type right struct {
 	group, resource, subresource string
 	verbs                        []string
+	namespace                    string // empty is the cluster's
 	clusterWide                  bool
 	why                          string
 }
@@ -31,6 +34,25 @@ var rights = []right{
 	{resource: "pods", verbs: []string{"list", "watch", "create", "patch"}, why: "how the Jobs proceed, and whether the namespace admits their pods"},
 	// A WebSocket is asked for by GET, and what came before it by POST.
 	{resource: "pods", subresource: "exec", verbs: []string{"get", "create"}, why: "fetching the results"},
+}
+
+// toDiagnose are the rights to diagnose pods: of a namespace, or of a node, whose pods are of all namespaces. The
+// cluster's namespace is that of the Jobs.
+func toDiagnose(w Wanted) []right {
+	subjects := []right{
+		{resource: "pods", verbs: []string{"get", "list"}, namespace: w.Namespace, why: "finding the pods to diagnose"},
+		{group: "apps", resource: "deployments", verbs: []string{"get"}, namespace: w.Namespace, why: "finding its pods"},
+		{group: "apps", resource: "statefulsets", verbs: []string{"get"}, namespace: w.Namespace, why: "finding its pods"},
+		{group: "apps", resource: "daemonsets", verbs: []string{"get"}, namespace: w.Namespace, why: "finding its pods"},
+	}
+	if w.Node != "" {
+		subjects = []right{{resource: "pods", verbs: []string{"list"}, clusterWide: true, why: "finding the pods of --node"}}
+	}
+	return append(subjects,
+		right{group: "batch", resource: "jobs", verbs: []string{"create", "patch", "delete"}, why: "a Job a node"},
+		right{resource: "pods", verbs: []string{"list", "watch", "create", "patch"}, why: "how the Jobs proceed, and whether the namespace admits their pods"},
+		right{resource: "pods", subresource: "log", verbs: []string{"get"}, why: "reading the results"},
+	)
 }
 
 func (r right) name() string {
@@ -47,6 +69,7 @@ func (r right) name() string {
 // NotAllowed says which right the user lacks.
 type NotAllowed struct {
 	Verb, Resource, Namespace, Why string
+	Roles                          string // the objects that grant all that is needed, for kubectl apply
 }
 
 func (n *NotAllowed) Error() string {
@@ -57,14 +80,14 @@ func (n *NotAllowed) Error() string {
 	return fmt.Sprintf("you may not %s %s %s (%s): the Role below grants all that is needed", n.Verb, n.Resource, where, n.Why)
 }
 
-// CheckRights refuses, by a *NotAllowed, a user who lacks a right, before anything is made.
-func (c *Cluster) CheckRights(ctx context.Context) error {
+// CheckRights refuses, by a *NotAllowed, a user who lacks a right to measure, before anything is made.
+func (c *Cluster) CheckRights(ctx context.Context) error { return c.check(ctx, "tare", rights) }
+
+// check refuses a user who lacks a right. The Role that grants all has a name.
+func (c *Cluster) check(ctx context.Context, role string, rights []right) error {
 	reviews := c.Client.AuthorizationV1().SelfSubjectAccessReviews()
 	for _, r := range rights {
-		namespace := c.Namespace
-		if r.clusterWide {
-			namespace = ""
-		}
+		namespace := r.in(c.Namespace)
 		for _, verb := range r.verbs {
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 				ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -76,43 +99,57 @@ func (c *Cluster) CheckRights(ctx context.Context) error {
 				return fmt.Errorf("ask what you may do: %w", err)
 			}
 			if !answer.Status.Allowed {
-				return &NotAllowed{verb, r.name(), namespace, r.why}
+				return &NotAllowed{verb, r.name(), namespace, r.why, roles(role, c.Namespace, rights)}
 			}
 		}
 	}
 	return nil
 }
 
-// Roles are the objects that grant what CheckRights asks for, for kubectl apply.
-func Roles(namespace string) string {
-	var text strings.Builder
-	for _, kind := range []string{"ClusterRole", "Role"} {
-		fmt.Fprintf(&text, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: tare\n", kind)
-		if kind == "Role" {
-			fmt.Fprintf(&text, "  namespace: %s\n", namespace)
+// in is the namespace that a right is asked for in; empty is the whole cluster.
+func (r right) in(namespace string) string {
+	if r.clusterWide {
+		return ""
+	}
+	return cmp.Or(r.namespace, namespace)
+}
+
+// roles are the objects that grant rights: a ClusterRole, and a Role a namespace.
+func roles(name, namespace string, rights []right) string {
+	var namespaces []string
+	for _, r := range rights {
+		namespaces = append(namespaces, r.in(namespace))
+	}
+	slices.Sort(namespaces)
+	var objects []string
+	for _, in := range slices.Compact(namespaces) {
+		var text strings.Builder
+		kind, where := "ClusterRole", ""
+		if in != "" {
+			kind, where = "Role", "  namespace: "+in+"\n"
 		}
-		text.WriteString("rules:\n")
+		fmt.Fprintf(&text, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n%srules:\n", kind, name, where)
 		for _, r := range rights {
-			if r.clusterWide != (kind == "ClusterRole") {
+			if r.in(namespace) != in {
 				continue
 			}
 			resource := r.resource
 			if r.subresource != "" {
 				resource += "/" + r.subresource
 			}
-			fmt.Fprintf(&text, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%q]\n",
+			fmt.Fprintf(&text, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"%s\"]\n",
 				r.group, resource, strings.Join(r.verbs, `", "`))
 		}
-		text.WriteString("---\n")
+		objects = append(objects, text.String())
 	}
-	return strings.ReplaceAll(strings.TrimSuffix(text.String(), "---\n"), `\"`, `"`)
+	return strings.Join(objects, "---\n")
 }
 
 // Refused says that the namespace does not admit the pods.
 type Refused struct{ Namespace, Why string }
 
 func (r *Refused) Error() string {
-	return fmt.Sprintf("namespace %s does not admit the pods that measure: %s", r.Namespace, r.Why)
+	return fmt.Sprintf("namespace %s does not admit tare's pods: %s", r.Namespace, r.Why)
 }
 
 // podSecurity matches the level that a namespace enforces, in the API server's message.
@@ -122,7 +159,11 @@ var podSecurity = regexp.MustCompile(`PodSecurity "([a-z]+)`)
 // error may be a *Refused. This finds Pod Security levels, whether a label or the cluster's default
 // sets them, and other admission alike.
 func (c *Cluster) CheckAdmission(ctx context.Context, s Study) error {
-	pod := corev1ac.Pod(s.jobName(0)+"-check", c.Namespace).WithLabels(s.labels()).WithSpec(s.pod(0))
+	return c.admits(ctx, corev1ac.Pod(s.jobName(0)+"-check", c.Namespace).WithLabels(s.labels()).WithSpec(s.pod(0)), "--namespace")
+}
+
+// admits is CheckAdmission of a pod. Another namespace for it is named by a flag.
+func (c *Cluster) admits(ctx context.Context, pod *corev1ac.PodApplyConfiguration, flag string) error {
 	asking := applying
 	asking.DryRun = []string{metav1.DryRunAll}
 	_, err := c.Client.CoreV1().Pods(c.Namespace).Apply(ctx, pod, asking)
@@ -131,8 +172,8 @@ func (c *Cluster) CheckAdmission(ctx context.Context, s Study) error {
 	}
 	if level := podSecurity.FindStringSubmatch(err.Error()); level != nil {
 		return &Refused{c.Namespace, fmt.Sprintf(
-			"it enforces Pod Security level %s, and root on a node is privileged: --namespace OTHER, or kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged",
-			level[1], c.Namespace)}
+			"it enforces Pod Security level %s, and root on a node is privileged: %s OTHER, or kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged",
+			level[1], flag, c.Namespace)}
 	}
 	if apierrors.IsNotFound(err) {
 		return &Refused{c.Namespace, "it does not exist: kubectl create namespace " + c.Namespace}

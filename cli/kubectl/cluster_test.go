@@ -51,6 +51,7 @@ func TestStudyOnNodes(t *testing.T) {
 	t.Run("whole", func(t *testing.T) { o.at(t).whole(ctx) })
 	t.Run("kubelet and follower killed", func(t *testing.T) { o.at(t).interrupted(ctx) })
 	t.Run("deleted", func(t *testing.T) { o.at(t).deleted(ctx) })
+	t.Run("diagnosed", func(t *testing.T) { o.at(t).diagnosed(ctx) })
 	t.Run("not admitted", func(t *testing.T) { o.at(t).notAdmitted(ctx) })
 }
 
@@ -208,6 +209,62 @@ func (o *onNodes) deleted(ctx context.Context) {
 	o.nothingLeft(ctx)
 }
 
+// diagnosed: a Deployment has a pod on each node, which their quota throttles. Both nodes say so, and one command ends it.
+func (o *onNodes) diagnosed(ctx context.Context) {
+	type object = map[string]any
+	labels := map[string]string{"app": "web"}
+	web := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web"}, "spec": object{
+		"replicas": 2, "selector": object{"matchLabels": labels}, "template": object{
+			"metadata": object{"labels": labels}, "spec": object{
+				"terminationGracePeriodSeconds": 0,
+				"topologySpreadConstraints": []object{{
+					"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+					"labelSelector": object{"matchLabels": labels},
+				}},
+				"containers": []object{{
+					"name": "app", "image": clustertest.Busybox, "imagePullPolicy": "Never",
+					"command":   []string{"/bin/busybox", "sh", "-c", "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.3; done"},
+					"resources": object{"limits": object{"cpu": "50m"}},
+				}},
+			}},
+	}}
+	const deployments = "/apis/apps/v1/namespaces/default/deployments"
+	if err := o.Call(ctx, "POST", deployments, web, nil); err != nil {
+		o.Fatal(err)
+	}
+	defer func() {
+		if err := o.Call(ctx, "DELETE", deployments+"/web", nil, nil); err != nil {
+			o.Error(err)
+		}
+	}()
+	err := o.Await(ctx, deployments, "metadata.name=web", func(text []byte) (bool, error) {
+		var is struct{ Status struct{ ReadyReplicas int } }
+		err := json.Unmarshal(text, &is)
+		return is.Status.ReadyReplicas == 2, err
+	})
+	if err != nil {
+		o.Fatal(err)
+	}
+	for _, asked := range [][]string{{"deployment/web"}, {"--node", o.Nodes[0].Name}} {
+		args := append([]string{"diagnose", "--for", "5s", "--node-image", o.image}, asked...)
+		cmd, out := o.command(ctx, "kubectl-tare", args...)
+		if err := cmd.Run(); err != nil {
+			o.Errorf("%q: %v", asked, err)
+		}
+		o.Logf("%s", out)
+		wanted := []string{"used up its quota", "kubectl patch -n default deployment web", o.Nodes[0].Name}
+		if len(asked) == 1 {
+			wanted = append(wanted, o.Nodes[1].Name)
+		}
+		for _, want := range wanted {
+			if !strings.Contains(out.String(), want) {
+				o.Errorf("%q does not say %q", asked, want)
+			}
+		}
+	}
+	o.nothingLeft(ctx)
+}
+
 // notAdmitted: a namespace that admits no such pods gets one line, and no object.
 func (o *onNodes) notAdmitted(ctx context.Context) {
 	namespace := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
@@ -216,11 +273,14 @@ func (o *onNodes) notAdmitted(ctx context.Context) {
 	if err := o.Call(ctx, "POST", "/api/v1/namespaces", namespace, nil); err != nil {
 		o.Fatal(err)
 	}
-	cmd, out := o.weigh(ctx, "3", "-n", "restricted")
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out.String(), "privileged") {
-		o.Errorf("%v:\n%s", err, out)
+	weigh, weighed := o.weigh(ctx, "3", "-n", "restricted")
+	diagnose, diagnosed := o.command(ctx, "kubectl-tare", "diagnose", "--node-image", o.image, "--job-namespace", "restricted")
+	for cmd, out := range map[*exec.Cmd]*bytes.Buffer{weigh: weighed, diagnose: diagnosed} {
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out.String(), "privileged") {
+			o.Errorf("%v:\n%s", err, out)
+		}
+		o.Logf("%s", out)
 	}
-	o.Logf("%s", out)
 }
 
 // awaitMeasuring waits until a node's store is there, into which its run goes.

@@ -36,18 +36,21 @@ and by tare's command line. tare show and tare export read the runs here.
 
 Measuring needs root on the nodes. docs/nodes.md says which privileges a pod has, and why.
 
+Diagnose looks at pods of a cluster where they run. It keeps nothing.
+
 Ctrl-C leaves the nodes measuring: kubectl tare resume STUDY, or the same command again, goes on
 and fetches what they keep. kubectl delete configmap tare-STUDY ends it and removes everything.`
 	root.Example = `  kubectl tare weigh redis --quick --nodes pool=bench --node-image REGISTRY/tare@sha256:...
-  kubectl tare resume weigh-20260102-150405-7f3a`
+  kubectl tare resume weigh-20260102-150405-7f3a
+  kubectl tare diagnose deployment/web --node-image REGISTRY/tare@sha256:...`
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	root.AddCommand(s.resume(stateDir), node(stateDir))
+	root.AddCommand(s.diagnose(args), s.resume(stateDir), node(stateDir))
 	return root
 }
 
 // exitCode maps an error's type to the code that scripts read.
 func exitCode(err error) int {
-	for _, usage := range []any{new(*nodes.NoNode), new(*nodes.BadSelector), new(*nodes.NoStudy)} {
+	for _, usage := range []any{new(*nodes.NoNode), new(*nodes.BadSelector), new(*nodes.NoStudy), new(*nodes.NoPod)} {
 		if errors.As(err, usage) {
 			return command.Usage
 		}
@@ -71,8 +74,12 @@ type session struct {
 
 func (s *session) Flags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.selector, "nodes", "", "nodes that measure, by a `SELECTOR` of labels, such as pool=bench")
-	flags.StringVar(&s.image, "node-image", os.Getenv("TARE_NODE_IMAGE"), "`IMAGE` of the pods, as make image makes it (default: $TARE_NODE_IMAGE)")
+	s.imageFlag(flags)
 	s.clusterFlags(flags)
+}
+
+func (s *session) imageFlag(flags *pflag.FlagSet) {
+	flags.StringVar(&s.image, "node-image", os.Getenv("TARE_NODE_IMAGE"), "`IMAGE` of the pods, as make image makes it (default: $TARE_NODE_IMAGE)")
 }
 
 func (s *session) clusterFlags(flags *pflag.FlagSet) {
@@ -85,8 +92,8 @@ func (s *session) Least(ctx context.Context) (cpus int, memory int64, err error)
 	if strings.TrimSpace(s.selector) == "" {
 		return 0, 0, command.UsageError("--nodes names no node: want labels, such as --nodes pool=bench, or --nodes kubernetes.io/os=linux for all")
 	}
-	if s.image == "" {
-		return 0, 0, command.UsageError("--node-image names no image: make image makes it and prints its digest; push it to where the nodes pull from")
+	if err := s.needsImage(); err != nil {
+		return 0, 0, err
 	}
 	if err := s.connect(ctx); err != nil {
 		return 0, 0, err
@@ -106,16 +113,27 @@ func (s *session) Least(ctx context.Context) (cpus int, memory int64, err error)
 	return cpus, memory, nil
 }
 
+func (s *session) needsImage() error {
+	if s.image == "" {
+		return command.UsageError("--node-image names no image: make image makes it and prints its digest; push it to where the nodes pull from")
+	}
+	return nil
+}
+
 // connect refuses a cluster that does not answer, and a user who may not do what is needed.
 func (s *session) connect(ctx context.Context) (err error) {
 	if s.cluster, err = nodes.Connect(s.kubeconfig, s.namespace); err != nil {
 		return err
 	}
-	err = nodes.Reached(s.cluster.CheckRights(ctx))
+	return s.permitted(s.cluster.CheckRights(ctx))
+}
+
+// permitted prints the Role that grants what the user lacks, where that is the error.
+func (s *session) permitted(err error) error {
 	if lacking := new(nodes.NotAllowed); errors.As(err, &lacking) {
-		s.say("%s", nodes.Roles(s.cluster.Namespace))
+		s.say("%s", lacking.Roles)
 	}
-	return err
+	return nodes.Reached(err)
 }
 
 func (s *session) names() []string {

@@ -40,6 +40,13 @@ func TestOneClearLine(t *testing.T) {
 		{append([]string{"weigh", "redis", "--nodes", "a=b"}, append(image, "/none")...), command.Host, "no cluster answers: stat /none"},
 		{[]string{"resume", "weigh-1"}, command.Host, "no cluster answers"},
 		{[]string{"resume"}, command.Usage, "kubectl-tare resume"},
+		{[]string{"diagnose", "pod/web-1"}, command.Usage, "make image"},
+		{append([]string{"diagnose", "web-1"}, append(image, "/none")...), command.Usage, "web-1: want pod/NAME, deployment/NAME"},
+		{append([]string{"diagnose", "job/web"}, append(image, "/none")...), command.Usage, "job/web: want pod/NAME"},
+		{append([]string{"diagnose", "pod/"}, append(image, "/none")...), command.Usage, "pod/: want pod/NAME"},
+		{append([]string{"diagnose", "pod/a", "--node", "a"}, append(image, "/none")...), command.Usage, "--node diagnoses all pods"},
+		{append([]string{"diagnose", "deploy/web"}, append(image, "/none")...), command.Host, "no cluster answers: stat /none"},
+		{append([]string{"diagnose", "pod/a", "pod/b"}, append(image, "/none")...), command.Usage, "one TYPE/NAME, not 2"},
 		{[]string{"no-study"}, command.Usage, "unknown command"},
 		{[]string{"node", "export"}, command.Usage, "--study"},
 	} {
@@ -63,7 +70,11 @@ func TestACallToNobody(t *testing.T) {
 
 // The examples of the help have commands and flags that exist.
 func TestExamplesParse(t *testing.T) {
-	for line := range strings.Lines(Command(nil).Example) {
+	diagnose, _, err := Command(nil).Find([]string{"diagnose"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(Command(nil).Example + "\n" + diagnose.Example) {
 		words := strings.Fields(line)[2:] // after kubectl tare
 		found, rest, err := Command(nil).Find(words)
 		if err == nil {

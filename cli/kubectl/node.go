@@ -29,7 +29,7 @@ func node(stateDir func() (string, error)) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return command.UsageError("which? kubectl-tare node takes run, keep, export or acknowledge")
+			return command.UsageError("which? kubectl-tare node takes run, keep, export, acknowledge or diagnose")
 		},
 	}
 	cmd.PersistentFlags().StringVar(&of.Study, "study", "", "id of the study")
@@ -75,6 +75,7 @@ func node(stateDir func() (string, error)) *cobra.Command {
 		func(*cobra.Command, []string) error {
 			return kept(func(store *record.Store) error { return nodes.Acknowledge(store, of) })
 		})
+	cmd.AddCommand(diagnoseHere())
 	return cmd
 }
 

@@ -102,6 +102,8 @@ type Cost struct {
 type Remedy struct {
 	Says    string `json:"says"`
 	Command string `json:"command,omitempty"`
+	// Patch is the command of kubectl that gives it to what made the pod; empty where that is unknown.
+	Patch string `json:"patch,omitempty"`
 	// Saves is the time in each second that it would save; 0 where that is the whole cost, or unknown.
 	Saves float64 `json:"saves_seconds_per_second,omitempty"`
 	// P99 is the 99th percentile of the time that a piece of work takes with it, by the model, and P99Now that

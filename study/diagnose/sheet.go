@@ -11,20 +11,23 @@ import (
 )
 
 // Answer is the result in one sentence.
-func (r *Result) Answer() string {
+func (r *Result) Answer() string { return answer(r.Findings, len(r.Facts), r.Span) }
+
+// answer is of findings in some containers, the costliest first.
+func answer(found []Finding, containers int, span time.Duration) string {
 	costly := 0
-	for _, f := range r.Findings {
+	for _, f := range found {
 		if f.Level != Harmless {
 			costly++
 		}
 	}
 	switch {
 	case costly == 0:
-		return fmt.Sprintf("Nothing found in %s within %s.", report.Counted(len(r.Facts), "container"), short(r.Span))
+		return fmt.Sprintf("Nothing found in %s within %s.", report.Counted(containers, "container"), short(span))
 	case costly == 1:
-		return "One finding: " + r.Findings[0].sentence()
+		return "One finding: " + found[0].sentence()
 	}
-	return fmt.Sprintf("%d findings. The costliest: %s", costly, r.Findings[0].sentence())
+	return fmt.Sprintf("%d findings. The costliest: %s", costly, found[0].sentence())
 }
 
 func (f Finding) sentence() string {
@@ -69,18 +72,24 @@ func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
 	if len(r.Findings) == 0 {
 		return s
 	}
-	s.Parts, s.Next = append(report.Filled(r.table(), settingsOf(r.Findings...)), s.Parts...), detailOf(r.Findings...)
+	tables := report.Filled(table(r.Findings, r.Requests != nil), settingsOf(r.Findings...))
+	s.Parts, s.Next = slices.Concat(tables, s.Parts, evidenceOf(r.Findings, isWhole)), detailOf(r.Findings...)
 	if len(s.Next) > mostNext {
 		s.Next = s.Next[:mostNext]
 	}
-	for _, f := range r.Findings {
+	return s
+}
+
+// evidenceOf are tables of what findings rest on. A screen shows them where all is asked for.
+func evidenceOf(found []Finding, isWhole bool) (parts []report.Part) {
+	for _, f := range found {
 		var part report.Part = f.evidence()
 		if !isWhole {
 			part = report.Long{Part: part}
 		}
-		s.Parts = append(s.Parts, part)
+		parts = append(parts, part)
 	}
-	return s
+	return parts
 }
 
 // weight is what the probe took.
@@ -99,7 +108,8 @@ var tones = map[Level]report.Tone{High: report.Bad, Medium: report.Bad, Low: rep
 // mostNext is how many commands are proposed.
 const mostNext = 3
 
-func (r *Result) table() report.Table {
+// table has a row for each finding. Those of nodes of a cluster name their pods.
+func table(found []Finding, perRequest bool) report.Table {
 	t := report.Table{
 		Title: "Findings",
 		Note: "Cost: time that its work lost in each second. " +
@@ -109,15 +119,19 @@ func (r *Result) table() report.Table {
 			{Head: "cost, s/s", Number: true}, {Head: "each, ms", Number: true}, {Head: "confidence", Optional: true},
 		},
 	}
-	if r.Requests != nil {
+	onNodes := slices.ContainsFunc(found, func(f Finding) bool { return f.Node != "" })
+	if onNodes {
+		t.Columns = slices.Insert(t.Columns, 0, report.Column{Head: "node"}, report.Column{Head: "pod"})
+	}
+	if perRequest {
 		t.Columns = append(t.Columns, report.Column{Head: "per request, ms", Number: true})
 		t.Note += " Per request: the cost, divided by the requests a second that the service counted."
 	}
-	held := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Cost.Bytes > 0 })
+	held := slices.ContainsFunc(found, func(f Finding) bool { return f.Cost.Bytes > 0 })
 	if held {
 		t.Columns = append(t.Columns, report.Column{Head: "memory, MiB", Number: true})
 	}
-	for _, f := range r.Findings {
+	for _, f := range found {
 		lost, each, memory := report.Measured(f.Cost.Rate), report.Absent(), report.Absent()
 		if f.Cost.Each > 0 {
 			each = milliseconds(f.Cost.Each)
@@ -132,7 +146,12 @@ func (r *Result) table() report.Table {
 			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]},
 			lost, each, {Text: string(f.Based)},
 		}
-		if r.Requests != nil {
+		if onNodes {
+			pod, name := f.pod()
+			row[0].Text = name
+			row = slices.Insert(row, 0, report.Cell{Text: f.Node}, report.Cell{Text: pod})
+		}
+		if perRequest {
 			row = append(row, milliseconds(f.Cost.PerRequest))
 		}
 		if held {

@@ -1,0 +1,145 @@
+package nodes
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"tare/study/diagnose"
+	"tare/terminal"
+)
+
+// fragment is a part of a container's specification, as a finding proposes it.
+type fragment struct {
+	Resources map[string]map[string]any `json:"resources"` // limits, requests; a resource that is nil has none
+}
+
+// fragmentOf reads a remedy; false where it is no such part.
+func fragmentOf(to diagnose.Remedy) (f fragment, ok bool) {
+	if !strings.HasPrefix(to.Command, "resources: ") || yaml.Unmarshal([]byte(to.Command), &f) != nil {
+		return f, false
+	}
+	for _, of := range f.Resources {
+		for _, amount := range of {
+			if _, err := quantity(amount); err != nil {
+				return f, false
+			}
+		}
+	}
+	return f, true
+}
+
+// quantity is that of a resource; zero where there is none.
+func quantity(amount any) (resource.Quantity, error) {
+	if amount == nil {
+		return resource.Quantity{}, nil
+	}
+	return resource.ParseQuantity(fmt.Sprint(amount))
+}
+
+// isLess compares the limits of two fragments of one finding.
+func (f fragment) isLess(than fragment) bool {
+	for name, amount := range f.Resources["limits"] {
+		own, _ := quantity(amount)
+		other, _ := quantity(than.Resources["limits"][name])
+		return own.Cmp(other) < 0
+	}
+	return false
+}
+
+// template is what pods are made from.
+type template struct{ namespace, kind, name string }
+
+// templateOf is a pod's; false where no command can change it.
+func templateOf(pod corev1.Pod) (t template, ok bool) {
+	by := metav1.GetControllerOf(&pod)
+	if by == nil || by.APIVersion != appsv1.SchemeGroupVersion.String() {
+		return t, false
+	}
+	t = template{pod.Namespace, strings.ToLower(by.Kind), by.Name}
+	if by.Kind == "ReplicaSet" { // a Deployment's has its name, and the hash that its pods have
+		t.kind = "deployment"
+		t.name, ok = strings.CutSuffix(by.Name, "-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
+		return t, ok
+	}
+	return t, by.Kind == "StatefulSet" || by.Kind == "DaemonSet"
+}
+
+// Patch adds to remedies the commands of kubectl that make them, for pods that are made from a template. One template
+// has one command for one finding: what suffices for each of its pods. Where that is more than a pod needs itself,
+// the pod's remedy has it, too.
+func (p Pods) Patch(found []diagnose.Finding) {
+	type place struct {
+		template
+		container string
+		finding   diagnose.Kind
+	}
+	placeOf := func(f diagnose.Finding) (at place, ok bool) {
+		pod, isKnown := p.of[f.Container]
+		if !isKnown {
+			return at, false
+		}
+		at.template, ok = templateOf(pod)
+		at.container, at.finding = f.Container[strings.LastIndexByte(f.Container, '/')+1:], f.Kind
+		return at, ok
+	}
+	greatest := map[place]diagnose.Remedy{}
+	for _, f := range found {
+		at, ok := placeOf(f)
+		for _, to := range f.Set {
+			own, isFragment := fragmentOf(to)
+			if !ok || !isFragment {
+				continue
+			}
+			if most, isKnown := fragmentOf(greatest[at]); !isKnown || most.isLess(own) {
+				greatest[at] = to
+			}
+		}
+	}
+	for _, f := range found {
+		at, ok := placeOf(f)
+		for i := range f.Set {
+			to := &f.Set[i]
+			if _, isFragment := fragmentOf(*to); !ok || !isFragment {
+				continue
+			}
+			most := greatest[at]
+			to.Says, to.Command, to.Change = most.Says, most.Command, most.Change
+			to.Patch = patch(at.template, p.of[f.Container], at.container, most)
+		}
+	}
+}
+
+// patch is the command that gives a container of a template what a remedy says.
+func patch(t template, pod corev1.Pod, container string, to diagnose.Remedy) string {
+	of, _ := fragmentOf(to)
+	list, all := "containers", pod.Spec.Containers
+	if slices.ContainsFunc(pod.Spec.InitContainers, named(container)) {
+		list, all = "initContainers", pod.Spec.InitContainers
+	}
+	// A request that is not written is as great as the limit: without the limit there were none.
+	limit, isLimited := of.Resources["limits"]["cpu"]
+	if at := slices.IndexFunc(all, named(container)); isLimited && limit == nil && at >= 0 {
+		if request := all[at].Resources.Requests.Cpu(); !request.IsZero() {
+			of.Resources["requests"] = map[string]any{"cpu": request.String()}
+		}
+	}
+	type object = map[string]any
+	containers := object{list: []object{{"name": container, "resources": of.Resources}}}
+	text, err := json.Marshal(object{"spec": object{"template": object{"spec": containers}}})
+	if err != nil {
+		return "" // maps of words and numbers
+	}
+	return terminal.Shell("kubectl", "patch", "-n", t.namespace, t.kind, t.name, "--patch", string(text))
+}
+
+func named(name string) func(corev1.Container) bool {
+	return func(c corev1.Container) bool { return c.Name == name }
+}
