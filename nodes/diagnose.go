@@ -52,7 +52,8 @@ func (c *Cluster) CheckDiagnosis(ctx context.Context, w Wanted, image string) er
 		return err
 	}
 	d := Diagnosis{ID: "diagnose-check", Image: image}
-	return c.admits(ctx, corev1ac.Pod(parentName(d.ID), c.Namespace).WithLabels(commonLabels(d.ID)).WithSpec(d.pod("none")), "--job-namespace")
+	pod := corev1ac.Pod(parentName(d.ID), c.Namespace).WithLabels(commonLabels(d.ID)).WithSpec(d.pod("none"))
+	return c.admits(ctx, pod, "--job-namespace")
 }
 
 func (d Diagnosis) pod(node string) *corev1ac.PodSpecApplyConfiguration {
@@ -81,12 +82,13 @@ func (d Diagnosis) job(namespace string, index int, node string) *batchv1ac.JobA
 func (d Diagnosis) limit() time.Duration { return diagnosisStarts + d.Span + loading }
 
 // Diagnose has each node diagnose the containers of its pods, and gives the nodes' answers by name of the node. It
-// leaves nothing in the cluster, whatever the error.
+// leaves nothing in the cluster, whatever the error. An error beside answers is of deleting the Jobs.
 func (c *Cluster) Diagnose(ctx context.Context, d Diagnosis) (answers []Answer, err error) {
 	names := d.Pods.Nodes()
 	defer func() { err = cmp.Or(err, c.deleteJobs(context.WithoutCancel(ctx), d.ID, len(names))) }()
 	for i, node := range names {
-		if _, err := c.Client.BatchV1().Jobs(c.Namespace).Apply(ctx, d.job(c.Namespace, i, node), applying); err != nil {
+		_, err := c.Client.BatchV1().Jobs(c.Namespace).Apply(ctx, d.job(c.Namespace, i, node), applying)
+		if err != nil {
 			return nil, fmt.Errorf("make the Job of node %s: %w", node, err)
 		}
 	}

@@ -279,16 +279,22 @@ func TestPatch(t *testing.T) {
 			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("250m")}
 		}),
 		subject("web-2", "b"),
+		subject("debugged", "b", func(pod *corev1.Pod) {
+			pod.Status.ContainerStatuses[0].Name = "debugger"
+		}),
 		subject("alone", "b", func(pod *corev1.Pod) { pod.OwnerReferences = nil }),
 	} {
 		p.add(*pod)
 	}
 	found := []diagnose.Finding{quota("web-1", "900m"), quota("web-2", "2"), quota("alone", "1"), shares, odd, quota("of-others", "1")}
+	debugger := quota("debugged", "1")
+	debugger.Container = "shop/debugged/debugger"
+	found = append(found, debugger)
 	p.Patch(found)
 	const command = `kubectl patch -n shop deployment web --patch '{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":`
 	for i, want := range []string{
 		command + `{"limits":{"cpu":2}}}]}}}}'`, command + `{"limits":{"cpu":2}}}]}}}}'`, "",
-		command + `{"limits":{"cpu":null},"requests":{"cpu":"250m"}}}]}}}}'`, "", "",
+		command + `{"limits":{"cpu":null},"requests":{"cpu":"250m"}}}]}}}}'`, "", "", "",
 	} {
 		if got := found[i].Set[0].Patch; got != want {
 			t.Errorf("%s of %s: %s, want %s", found[i].Kind, found[i].Container, got, want)

@@ -124,9 +124,12 @@ func patch(t template, pod corev1.Pod, container string, to diagnose.Remedy) str
 	if slices.ContainsFunc(pod.Spec.InitContainers, named(container)) {
 		list, all = "initContainers", pod.Spec.InitContainers
 	}
+	at := slices.IndexFunc(all, named(container))
+	if at < 0 {
+		return "" // an ephemeral container, which no template has
+	}
 	// A request that is not written is as great as the limit: without the limit there were none.
-	limit, isLimited := of.Resources["limits"]["cpu"]
-	if at := slices.IndexFunc(all, named(container)); isLimited && limit == nil && at >= 0 {
+	if limit, isLimited := of.Resources["limits"]["cpu"]; isLimited && limit == nil {
 		if request := all[at].Resources.Requests.Cpu(); !request.IsZero() {
 			of.Resources["requests"] = map[string]any{"cpu": request.String()}
 		}

@@ -159,7 +159,8 @@ var podSecurity = regexp.MustCompile(`PodSecurity "([a-z]+)`)
 // error may be a *Refused. This finds Pod Security levels, whether a label or the cluster's default
 // sets them, and other admission alike.
 func (c *Cluster) CheckAdmission(ctx context.Context, s Study) error {
-	return c.admits(ctx, corev1ac.Pod(s.jobName(0)+"-check", c.Namespace).WithLabels(s.labels()).WithSpec(s.pod(0)), "--namespace")
+	pod := corev1ac.Pod(s.jobName(0)+"-check", c.Namespace).WithLabels(s.labels()).WithSpec(s.pod(0))
+	return c.admits(ctx, pod, "--namespace")
 }
 
 // admits is CheckAdmission of a pod. Another namespace for it is named by a flag.

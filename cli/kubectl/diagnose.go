@@ -107,10 +107,13 @@ func (s *session) look(
 	if ctx.Err() != nil {
 		return seen, errors.New("stopped: what was made in the cluster is deleted, or goes by itself in some minutes")
 	}
-	if err != nil {
-		return seen, nodes.Reached(err)
-	}
 	seen.Notes = pods.Notes
+	switch {
+	case err != nil && answers == nil:
+		return seen, nodes.Reached(err)
+	case err != nil:
+		seen.Notes = append(seen.Notes, err.Error())
+	}
 	var found []diagnose.Finding
 	for _, a := range answers {
 		document, missing := documentOf(a)
