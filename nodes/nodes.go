@@ -1,4 +1,5 @@
-// Package nodes has a study measured on nodes of a Kubernetes cluster, and brings the runs home.
+// Package nodes has a study measured on nodes of a Kubernetes cluster, and brings the runs home. It has
+// containers of pods diagnosed on their nodes, too.
 //
 // Each node measures by itself: a Job runs the study there as tare would on that machine, into a
 // store of the node's own. Nothing goes over the network meanwhile. When a node's run has ended, it is
@@ -8,7 +9,10 @@
 // The objects are one ConfigMap, which owns all others, and for each node a Lease and a Job.
 // Deleting the ConfigMap removes everything from the cluster.
 //
-// The package schedules nothing, and analyses nothing (package overhead does).
+// A diagnosis of pods needs none of that: a Job on each of their nodes looks at them for some seconds, and its
+// pod's log has the result. The Jobs are deleted then. Where nobody does that, they go by themselves.
+//
+// The package schedules nothing, and analyses nothing (packages overhead and study/diagnose do).
 package nodes
 
 import (

@@ -1,5 +1,5 @@
 // Package kubectl is the command line of kubectl-tare: tare's studies, measured on nodes of a
-// Kubernetes cluster, and what the nodes' pods run.
+// Kubernetes cluster, the diagnosis of pods, and what the nodes' pods run.
 package kubectl
 
 import (
@@ -36,7 +36,7 @@ and by tare's command line. tare show and tare export read the runs here.
 
 Measuring needs root on the nodes. docs/nodes.md says which privileges a pod has, and why.
 
-Diagnose looks at pods of a cluster where they run. It keeps nothing.
+Diagnose finds what pods of the cluster pay for. It keeps nothing.
 
 Ctrl-C leaves the nodes measuring: kubectl tare resume STUDY, or the same command again, goes on
 and fetches what they keep. kubectl delete configmap tare-STUDY ends it and removes everything.`
