@@ -103,14 +103,14 @@ func (c *Cluster) Diagnose(ctx context.Context, d Diagnosis) (answers []Answer, 
 	start, end := time.NewTimer(diagnosisStarts), time.NewTimer(d.limit())
 	defer start.Stop()
 	defer end.Stop()
-	pending := make([]*awaited, len(names))
+	open := make([]*awaited, len(names))
 	for i := range names {
-		pending[i] = &awaited{cause: fmt.Sprintf("its pod did not start within %v", diagnosisStarts)}
+		open[i] = &awaited{cause: fmt.Sprintf("its pod did not start within %v", diagnosisStarts)}
 	}
 	for len(answers) < len(names) {
 		answer := func(i int, a Answer) {
-			if !pending[i].hasAnswered {
-				pending[i].hasAnswered = true
+			if !open[i].hasAnswered {
+				open[i].hasAnswered = true
 				answers = append(answers, a)
 			}
 		}
@@ -119,12 +119,12 @@ func (c *Cluster) Diagnose(ctx context.Context, d Diagnosis) (answers []Answer, 
 			return nil, context.Cause(ctx)
 		case s := <-pods:
 			i, ok := s.index(len(names))
-			if !ok || pending[i].isRead {
+			if !ok || open[i].isRead {
 				continue
 			}
 			switch at, why := standingOf(s.pod); {
 			case at == finished:
-				pending[i].isRead = true
+				open[i].isRead = true
 				reading.Go(func() {
 					select {
 					case read <- c.answer(ctx, names[i], s.pod.Name):
@@ -136,20 +136,20 @@ func (c *Cluster) Diagnose(ctx context.Context, d Diagnosis) (answers []Answer, 
 			case s.isDeleted:
 				answer(i, Answer{Node: names[i], Missing: "its pod was deleted"})
 			case at == running:
-				pending[i].cause = ""
+				open[i].cause = ""
 			case why != "":
-				pending[i].cause = why
+				open[i].cause = why
 			}
 		case a := <-read:
 			answer(slices.Index(names, a.Node), a)
 		case <-start.C:
-			for i, p := range pending {
+			for i, p := range open {
 				if !p.isRead && p.cause != "" {
 					answer(i, Answer{Node: names[i], Missing: p.cause})
 				}
 			}
 		case <-end.C:
-			for i := range pending {
+			for i := range open {
 				answer(i, Answer{Node: names[i], Missing: fmt.Sprintf("it did not answer within %v", d.limit())})
 			}
 		}

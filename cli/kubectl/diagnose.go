@@ -68,11 +68,12 @@ func wantedBy(names []string, node string) (w nodes.Wanted, err error) {
 	if node != "" {
 		return w, command.UsageError("--node diagnoses all pods of the node: leave out %s", names[0])
 	}
-	kind, name, hasKind := strings.Cut(names[0], "/")
-	w.Name = name
-	if w.Kind, hasKind = nodes.KindOf(kind); !hasKind || name == "" {
+	kind, name, _ := strings.Cut(names[0], "/")
+	known, ok := nodes.KindOf(kind)
+	if !ok || name == "" {
 		return w, command.UsageError("%s: want pod/NAME, deployment/NAME, statefulset/NAME or daemonset/NAME", names[0])
 	}
+	w.Kind, w.Name = known, name
 	return w, nil
 }
 
