@@ -80,7 +80,7 @@ func (p *Platform) settle(ctx context.Context, container client.Container) error
 		if err != nil {
 			return err
 		}
-		left := shims(all, ours)
+		left := shims(all, namespace, ours)
 		if len(left) == 0 {
 			return nil
 		}
@@ -116,7 +116,7 @@ func killShim(ctx context.Context, pid int, of func(id string) bool) error {
 	if err != nil {
 		return err
 	}
-	if id, ok := shimServes(args); !ok || !of(id) {
+	if id, ok := shimServes(args, namespace); !ok || !of(id) {
 		return nil
 	}
 	return identity.Kill(ctx)

@@ -118,6 +118,14 @@ func (p *Platform) call(ctx context.Context, doing string, request func(context.
 	return p.within(ctx, p.requests.Call, doing, request)
 }
 
+// Call does one request in the platform's namespace, and gives errors in one line.
+func (p *Platform) Call(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
+	return p.call(ctx, doing, request)
+}
+
+// Requests are how containerd is asked.
+func (p *Platform) Requests() *engine.Requests { return &p.requests }
+
 // look is call for the quick request that a removal begins with.
 func (p *Platform) look(ctx context.Context, doing string, request func(context.Context, *client.Client) error) error {
 	return p.within(ctx, p.requests.Look, doing, request)
@@ -138,7 +146,7 @@ func (p *Platform) within(ctx context.Context, ask func(context.Context, string,
 		return err
 	}
 	return ask(
-		namespaces.WithNamespace(ctx, namespace),
+		namespaces.WithNamespace(ctx, p.namespace),
 		doing,
 		func(ctx context.Context) error { return request(ctx, p.client) },
 	)

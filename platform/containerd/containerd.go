@@ -65,8 +65,10 @@ type Options struct {
 
 // Platform is a containerd. It implements [platform.Creator].
 type Platform struct {
-	options  Options
-	requests engine.Requests
+	options   Options
+	name      string // under which it enters things in the ledger
+	namespace string // of containerd
+	requests  engine.Requests
 
 	connecting sync.Mutex // held while the first answer is awaited
 
@@ -84,11 +86,19 @@ var _ platform.Creator = (*Platform)(nil)
 
 // New makes the platform. It does not talk to containerd: Check does.
 func New(o Options) *Platform {
+	return NewShared(o, Name, namespace)
+}
+
+// NewShared is the containerd of a platform by that name, which has the images in a namespace
+// that others use as well, and its containers made by them.
+func NewShared(o Options, name, namespace string) *Platform {
 	p := &Platform{
-		options: o,
-		images:  map[string]loaded{},
-		parents: map[string]digest.Digest{},
-		live:    map[string]struct{}{},
+		options:   o,
+		name:      name,
+		namespace: namespace,
+		images:    map[string]loaded{},
+		parents:   map[string]digest.Digest{},
+		live:      map[string]struct{}{},
 	}
 	p.requests.Patience, p.requests.Brief = engine.UsualPatience, engine.UsualBrief
 	p.requests.Ping, p.requests.Engine, p.requests.Explain = p.ping, p.named, p.explain

@@ -325,7 +325,7 @@ func TestShimServes(t *testing.T) {
 		{[]string{"containerd-shim-runc-v2", "-namespace", "tare", "-id"}, "", false},
 		{nil, "", false},
 	} {
-		if id, ours := shimServes(c.args); id != c.id || ours != c.ours {
+		if id, ours := shimServes(c.args, namespace); id != c.id || ours != c.ours {
 			t.Errorf("%q: %q, %v", c.args, id, ours)
 		}
 	}
@@ -352,7 +352,7 @@ func TestShimsAreContainerds(t *testing.T) {
 	if all.Processes[cmd.Process.Pid].Command != shimCommand {
 		t.Fatalf("it calls itself %q", all.Processes[cmd.Process.Pid].Command)
 	}
-	if got := shims(all, func(of string) bool { return of == id }); len(got) > 0 {
+	if got := shims(all, namespace, func(of string) bool { return of == id }); len(got) > 0 {
 		t.Errorf("process %d passes for a shim", cmd.Process.Pid)
 	}
 }

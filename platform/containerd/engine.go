@@ -32,7 +32,7 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Sorted(slices.Values(append(pids, shims(all, func(id string) bool {
+	return slices.Sorted(slices.Values(append(pids, shims(all, namespace, func(id string) bool {
 		_, ours := p.live[id]
 		// A shim that has ended and waits to be reaped has no arguments any more,
 		// and holds all that its container used. It is one of the moment: ours,
@@ -41,10 +41,20 @@ func (p *Platform) EnginePIDs(ctx context.Context) []int {
 	})...)))
 }
 
+// Serving lists containerd and the shim of a container that others have made in the namespace.
+func (p *Platform) Serving(ctx context.Context, id string) ([]int, error) {
+	daemon, err := p.daemon(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, err := accounting.Take("/proc")
+	return append(shims(all, p.namespace, func(other string) bool { return other == id }), daemon), err
+}
+
 // shims lists those shims among the host's processes that serve a container of
-// our namespace with such an id, or with none where they have ended; and those
+// the namespace with such an id, or with none where they have ended; and those
 // that are about to start one.
-func shims(all accounting.Snapshot, of func(id string) bool) []int {
+func shims(all accounting.Snapshot, namespace string, of func(id string) bool) []int {
 	var pids []int
 	for pid, running := range all.Processes {
 		if running.Command != shimCommand {
@@ -55,7 +65,7 @@ func shims(all accounting.Snapshot, of func(id string) bool) []int {
 		if err != nil || !process.Runs(0, []string{shimCommand}) {
 			continue // it ended meanwhile, or only has a shim's name
 		}
-		if id, ok := shimServes(args); (ok || len(args) == 0) && of(id) {
+		if id, ok := shimServes(args, namespace); (ok || len(args) == 0) && of(id) {
 			pids = append(pids, pid)
 		}
 	}
@@ -63,7 +73,7 @@ func shims(all accounting.Snapshot, of func(id string) bool) []int {
 }
 
 // shimServes reads a shim's arguments: "-namespace tare -id redis-1 -address ...".
-func shimServes(args []string) (id string, ours bool) {
+func shimServes(args []string, namespace string) (id string, ours bool) {
 	value := func(flag string) string {
 		if at := slices.Index(args, flag); at >= 0 && at+1 < len(args) {
 			return args[at+1]

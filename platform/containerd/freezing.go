@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"tare/kernel/accounting"
 	"tare/platform"
 )
 
@@ -47,12 +46,5 @@ func (i *instance) Thaw(ctx context.Context) error {
 // Attendants implements [platform.Attending]: containerd and the container's shim.
 // containerd serves all containers, those of others too.
 func (i *instance) Attendants() (time.Duration, error) {
-	return i.Attend(func() ([]int, error) {
-		daemon, err := i.l.p.daemon(context.Background())
-		if err != nil {
-			return nil, err
-		}
-		all, err := accounting.Take("/proc")
-		return append(shims(all, func(id string) bool { return id == i.Container }), daemon), err
-	})
+	return i.Attend(func() ([]int, error) { return i.l.p.Serving(context.Background(), i.Container) })
 }

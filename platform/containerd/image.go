@@ -27,6 +27,9 @@ const snapshotter = "overlayfs"
 // which it was imported and the snapshots that its layers were unpacked to.
 const kindImage = "image" // ID: its reference; Attrs[labelLedger]
 
+// Enters reports whether Prepare enters things of the kind in the ledger.
+func Enters(kind string) bool { return kind == kindImage }
+
 // The labels of everything that we make in containerd. A thing is ours if its
 // labelLedger is the one that its ledger entry recorded.
 const (
@@ -58,7 +61,7 @@ func (p *Platform) Prepare(ctx context.Context, img image.Image) error {
 	p.mu.Lock()
 	one, again := p.images[img.Reference]
 	p.mu.Unlock()
-	entry := platform.Entry{Platform: Name, Kind: kindImage, ID: img.Reference}
+	entry := platform.Entry{Platform: p.name, Kind: kindImage, ID: img.Reference}
 	if !again { // else somebody removed what we had imported, and the entry stands
 		one = loaded{mark: engine.NewMark(), done: func() {}}
 	}

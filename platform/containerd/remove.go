@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/containerd/containerd/v2/client"
@@ -138,6 +140,9 @@ func (p *Platform) removeImage(ctx context.Context, reference, mark string) erro
 		if err != nil || found.Labels[labelLedger] != mark {
 			return err
 		}
+		if err := removeAliases(ctx, c, found); err != nil {
+			return err
+		}
 		// Back when the disk is free again, also of the snapshots removed before.
 		return c.ImageService().Delete(ctx, reference, images.SynchronousDelete())
 	})
@@ -147,9 +152,32 @@ func (p *Platform) removeImage(ctx context.Context, reference, mark string) erro
 	return err
 }
 
+// removeAliases removes the names that containerd's CRI plugin has given an image besides: its
+// configuration's digest. They stay where another name is left for the image.
+func removeAliases(ctx context.Context, c *client.Client, of images.Image) error {
+	same, err := c.ImageService().List(ctx, "target.digest=="+strconv.Quote(of.Target.Digest.String()))
+	if err != nil {
+		return err
+	}
+	same = slices.DeleteFunc(same, func(i images.Image) bool { return i.Name == of.Name })
+	isAlias := func(i images.Image) bool { return strings.HasPrefix(i.Name, "sha256:") }
+	if slices.ContainsFunc(same, func(i images.Image) bool { return !isAlias(i) }) {
+		return nil
+	}
+	for _, alias := range same {
+		if err := c.ImageService().Delete(ctx, alias.Name); err != nil && !gone(err) {
+			return err
+		}
+	}
+	return nil
+}
+
 // removeNamespace removes ours from containerd's books when nothing is in it.
 // One to which somebody has given labels is somebody's.
 func (p *Platform) removeNamespace(ctx context.Context) error {
+	if p.namespace != namespace {
+		return nil
+	}
 	err := p.call(ctx, "remove the namespace "+namespace, func(ctx context.Context, c *client.Client) error {
 		labels, err := c.NamespaceService().Labels(ctx, namespace)
 		if err != nil || len(labels) > 0 {
