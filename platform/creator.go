@@ -1,6 +1,9 @@
 package platform
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Creator is a platform on which a program can be laid out first and started
 // later, as `docker create` and `docker start` do it: what a study of start-up
@@ -37,4 +40,18 @@ type Created interface {
 	// Start made. It may be called in any state, and again; after Instance it is
 	// the instance's own Stop.
 	Stop(ctx context.Context) error
+}
+
+// Phased is a Created whose platform reports the phases of its start.
+type Phased interface {
+	Created
+	// Phases are those of a start that has come to the program, in order and without gaps,
+	// from the call of Start on.
+	Phases() []Phase
+}
+
+// Phase is a part of a start.
+type Phase struct {
+	Name string
+	Time time.Duration
 }

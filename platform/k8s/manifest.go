@@ -1,0 +1,98 @@
+package k8s
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"tare/platform"
+	"tare/platform/rootfs"
+)
+
+type object = map[string]any
+
+const (
+	podNamespace  = "default"
+	containerName = "program"
+)
+
+// manifest is the pod of a program, as JSON.
+func manifest(uid string, spec platform.Spec, program platform.Process, binds []rootfs.Bind) ([]byte, error) {
+	env, err := environment(program.Env)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", spec.Image.Name, err)
+	}
+	command := make([]string, len(program.Args))
+	for i, arg := range program.Args {
+		command[i] = literally(arg)
+	}
+	profile := "RuntimeDefault"
+	if spec.Setting.Seccomp == "unconfined" {
+		profile = "Unconfined"
+	}
+	volumes, mounts := []object{}, []object{}
+	for i, bind := range binds {
+		name := fmt.Sprintf("data-%d", i)
+		volumes = append(volumes, object{"name": name, "hostPath": object{"path": bind.Source, "type": "Directory"}})
+		mounts = append(mounts, object{"name": name, "mountPath": bind.Target})
+	}
+	network := spec.Setting.Network
+	pod := object{
+		"apiVersion": "v1", "kind": "Pod",
+		// Without hyphens it is in the control group's path whichever driver the kubelet has.
+		"metadata": object{"name": spec.Name, "namespace": podNamespace, "uid": uid, "labels": object{"app.kubernetes.io/managed-by": "tare"}},
+		"spec": object{
+			"hostname":                      platform.Surroundings.Hostname,
+			"hostNetwork":                   network == "" || network == platform.NetworkHost,
+			"restartPolicy":                 "Never",
+			"terminationGracePeriodSeconds": 1,
+			"automountServiceAccountToken":  false,
+			"enableServiceLinks":            false,
+			"volumes":                       volumes,
+			"securityContext": object{
+				"runAsUser": program.User.UID, "runAsGroup": program.User.GID, "supplementalGroups": program.User.Groups,
+				"seccompProfile": object{"type": profile},
+			},
+			"containers": []object{{
+				"name": containerName, "image": spec.Image.Reference, "imagePullPolicy": "Never",
+				"command": command, "env": env, "workingDir": program.Dir,
+				"resources": resources(spec.Setting), "volumeMounts": mounts,
+			}},
+		},
+	}
+	return json.Marshal(pod)
+}
+
+// resources are the container's requests and limits.
+func resources(s platform.Setting) object {
+	requests, limits := object{}, object{}
+	if s.CPUs != 0 {
+		limits["cpu"] = fmt.Sprintf("%dm", thousandths(s.CPUs))
+	}
+	if s.CPUShares != 0 {
+		requests["cpu"] = fmt.Sprintf("%dm", requestOf(s.CPUShares))
+	}
+	if s.Memory != 0 {
+		limits["memory"] = fmt.Sprint(s.Memory)
+	}
+	return object{"requests": requests, "limits": limits}
+}
+
+// variableName is what Kubernetes 1.30 takes (IsEnvVarName, apimachinery/pkg/util/validation).
+var variableName = regexp.MustCompile(`^[-._a-zA-Z][-._a-zA-Z0-9]*$`)
+
+func environment(all []string) ([]object, error) {
+	env := []object{}
+	for _, entry := range all {
+		name, value, _ := strings.Cut(entry, "=")
+		if !variableName.MatchString(name) {
+			return nil, fmt.Errorf("variable %q: pods have none of such a name: letters, digits, '_', '-' and '.', no digit first", name)
+		}
+		env = append(env, object{"name": name, "value": literally(value)})
+	}
+	return env, nil
+}
+
+// literally keeps $(NAME) from being replaced in a command or a variable.
+func literally(text string) string { return strings.ReplaceAll(text, "$", "$$") }

@@ -1,0 +1,109 @@
+package k8s
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"tare/platform/engine"
+)
+
+// follow hands on what the program prints, from the container's log.
+func (l *launch) follow() error {
+	name := filepath.Join(l.logDir(), containerName, "0.log")
+	log, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("read the log of pod %s: %w", l.spec.Name, err)
+	}
+	changes, err := fsnotify.NewWatcher()
+	if err == nil {
+		err = changes.Add(name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("follow the log of pod %s: %w", l.spec.Name, err), log.Close())
+	}
+	l.output = engine.NewOutput(l.spec.Stdout, l.spec.Stderr)
+	hungUp := make(chan struct{})
+	l.output.Follow(func() error {
+		defer log.Close()
+		defer changes.Close()
+		return l.copyLog(log, changes, hungUp)
+	}, func() { close(hungUp) })
+	return nil
+}
+
+// lastWrites is how long the CRI plugin may take to write what it has read: it deletes the task when
+// its pipes have ended, and tells nobody when the log is whole.
+const lastWrites = 100 * time.Millisecond
+
+func (l *launch) copyLog(log io.Reader, changes *fsnotify.Watcher, hungUp <-chan struct{}) error {
+	stdout, stderr := l.output.Writers()
+	lines := logReader{from: bufio.NewReader(log), to: map[string]io.Writer{"stdout": stdout, "stderr": stderr}}
+	deleted, last := (<-chan struct{})(l.pod.deleted), (<-chan time.Time)(nil)
+	for {
+		if err := lines.copy(); err != nil {
+			return err
+		}
+		select {
+		case <-changes.Events:
+		case <-deleted:
+			deleted, last = nil, time.After(lastWrites)
+		case <-last:
+			return lines.copy()
+		case <-hungUp:
+			return nil
+		}
+	}
+}
+
+// logReader reads a log as the Container Runtime Interface has it: a line is "TIME STREAM TAG TEXT",
+// where tag P says that the program's line goes on (kubernetes/design-proposals-archive,
+// node/kubelet-cri-logging.md). One that is not whole is kept for the next copy.
+type logReader struct {
+	from *bufio.Reader
+	to   map[string]io.Writer
+	part []byte
+}
+
+// copy copies until the end of what is there.
+func (r *logReader) copy() error {
+	for {
+		text, err := r.from.ReadBytes('\n')
+		r.part = append(r.part, text...)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line := r.part
+		r.part = nil
+		if err := r.line(line); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *logReader) line(line []byte) error {
+	words := bytes.SplitN(line, []byte(" "), 4)
+	if len(words) < 4 {
+		return fmt.Errorf("the container's log has a line %q, which is not of the format of the Container Runtime Interface", line)
+	}
+	text := words[3]
+	if string(words[2]) == "P" {
+		text = bytes.TrimSuffix(text, []byte("\n"))
+	}
+	to := r.to[string(words[1])]
+	if to == nil {
+		return nil
+	}
+	_, err := to.Write(text)
+	return err
+}
