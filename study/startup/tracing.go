@@ -10,6 +10,8 @@ import (
 
 	"tare/kernel/kallsyms"
 	"tare/lab"
+	"tare/platform"
+	"tare/platform/k8s"
 	"tare/probe/sched"
 	"tare/record"
 	"tare/workload"
@@ -21,7 +23,9 @@ var (
 		sched.PhaseAccept, sched.PhasePrepare, sched.PhaseShim, sched.PhaseCreate, sched.PhaseInit, sched.PhaseExec,
 		sched.PhaseApplication,
 	}
-	causes = []sched.Cause{
+	// podPhases are those that a kubelet's platform reports itself. Of their time it is not known what it went to.
+	podPhases = k8s.Phases
+	causes    = []sched.Cause{
 		sched.RCU, sched.Memory, sched.Child, sched.Disk, sched.Lock, sched.Worker, sched.IPC, sched.Sleep, sched.Other,
 	}
 )
@@ -50,6 +54,9 @@ func traceMetrics() []workload.Metric {
 			micros(ofPhase+string(p)+forCPU, "of it able to run, and waiting for a CPU"),
 			micros(ofPhase+string(p)+isBlocked, "of it blocked"))
 	}
+	for _, p := range podPhases {
+		m = append(m, micros(ofPhase+p, "time of the phase"))
+	}
 	for _, c := range causes {
 		m = append(m, micros(ofCause+string(c), "blocked on the critical path for "+string(c)))
 	}
@@ -64,9 +71,16 @@ func traceMetrics() []workload.Metric {
 // tracing takes the single starts of one trial apart. They are traced one after
 // another, by one goroutine.
 type tracing struct {
-	kernel *kallsyms.Table
-	seen   []traced
-	lost   uint64
+	kernel   *kallsyms.Table
+	seen     []traced
+	reported []reported
+	lost     uint64
+}
+
+// reported is a start whose phases the platform reports.
+type reported struct {
+	length time.Duration
+	phases []platform.Phase
 }
 
 // traced is one start, taken apart.
@@ -122,6 +136,10 @@ func (t *tracing) begin(context.Context, lab.Bench) (func(*container, time.Time,
 		}
 		t.lost += recording.Lost
 		if start.Failed != "" {
+			return nil
+		}
+		if phased, ok := c.created.(platform.Phased); ok {
+			t.reported = append(t.reported, reported{max(start.Answered, start.Ready) - start.Sent, phased.Phases()})
 			return nil
 		}
 		if one, ok := t.takeApart(recording, c, origin, start); ok {
@@ -181,6 +199,7 @@ const traceAttachment = "path.json"
 func (t *tracing) done(b lab.Bench) error {
 	seen := t.seen
 	b.Record(lostSamples, float64(t.lost))
+	recordReported(b, t.reported)
 	if len(seen) == 0 {
 		return nil // the host's kernel does not see what a sandbox executes
 	}
@@ -215,6 +234,30 @@ func (t *tracing) done(b lab.Bench) error {
 	}
 	b.Attach(record.Attachment{Name: traceAttachment, MediaType: jsonType, Data: data})
 	return nil
+}
+
+// recordReported records the means of phases that a platform has reported. What is left of the
+// start is the application's.
+func recordReported(b lab.Bench, starts []reported) {
+	if len(starts) == 0 {
+		return
+	}
+	sums := map[string]time.Duration{}
+	for _, start := range starts {
+		left := start.length
+		for _, p := range start.phases {
+			sums[p.Name] += p.Time
+			left -= p.Time
+		}
+		sums[string(sched.PhaseApplication)] += left
+		sums[pathTotal] += start.length
+	}
+	for name, sum := range sums {
+		if name != pathTotal {
+			name = ofPhase + name
+		}
+		b.Record(name, float64(sum)/float64(time.Microsecond)/float64(len(starts)))
+	}
 }
 
 // observe fills in what a profile needs, as far as this host has it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"tare/probe/breakdown"
 	"tare/probe/sched"
@@ -23,7 +24,8 @@ func (p *page) timelines() []report.Part {
 	table := report.Table{
 		Title: "Phases of a start on its critical path, by state, ms",
 		Note: "The critical path is what the end of the start waited for, so the phases add up to the whole. " +
-			"A runtime alone has no engine and no shim; its network is set up before the start.",
+			"A runtime alone has no engine and no shim; its network is set up before the start. " +
+			"Phases of pods follow from the kubelet's files and containerd's events, without states.",
 		Method: "Starts run one at a time. Every switch and waking is recorded, which slows a start a little. " +
 			"The path stays with the thread that ran, and goes to the thread that woke it. " +
 			"Phases end with events of the platform's processes: the shim executed, the runtime executed, " +
@@ -42,19 +44,19 @@ func (p *page) timelines() []report.Part {
 	}
 	for _, c := range conditions {
 		phaseBar, causeBar := report.Bar{Label: p.where(c)}, report.Bar{Label: p.where(c)}
-		for _, name := range phases {
-			whole := p.Value(c, ofPhase+string(name))
+		for _, name := range slices.Concat(podPhases, phaseNames()) {
+			whole := p.Value(c, ofPhase+name)
 			if !(whole.Value > 0) {
 				continue
 			}
 			row := []report.Cell{
-				{Text: workloadOf(c)}, {Text: c.Platform}, {Text: string(name)}, report.Estimated(whole, perMilli),
+				{Text: workloadOf(c)}, {Text: c.Platform}, {Text: name}, report.Estimated(whole, perMilli),
 			}
 			for _, state := range []string{onCPU, forCPU, isBlocked} {
-				row = append(row, report.Measured(p.Value(c, ofPhase+string(name)+state).Value*perMilli))
+				row = append(row, report.Measured(p.Value(c, ofPhase+name+state).Value*perMilli))
 			}
 			table.Rows = append(table.Rows, row)
-			phaseBar.Segments = append(phaseBar.Segments, segment(string(name), whole, perMilli))
+			phaseBar.Segments = append(phaseBar.Segments, segment(name, whole, perMilli))
 		}
 		for _, cause := range causes {
 			if e := p.Value(c, ofCause+string(cause)); e.Value > 0 {
@@ -71,6 +73,15 @@ func (p *page) timelines() []report.Part {
 		}
 	}
 	return parts
+}
+
+// phaseNames are those of a critical path.
+func phaseNames() []string {
+	names := make([]string, len(phases))
+	for i, p := range phases {
+		names[i] = string(p)
+	}
+	return names
 }
 
 // where names a condition in a row of its own.
