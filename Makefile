@@ -73,7 +73,7 @@ NODES = ./nodes ./cli/kubectl ./cmd/kubectl-tare
 test-nodes: go ## a real Kubernetes cluster of two nodes on this host: built (about 10 minutes, once), used, disturbed and removed (needs root)
 	scripts/setup.sh packages nodes
 	$(GO) tool -modfile=tools/go.mod staticcheck $(NODES)
-	TARE_TEST_NODES=1 $(GO) test -p 1 -count 1 -timeout 90m -v ./platform/clustertest ./cli/kubectl
+	TARE_TEST_NODES=1 $(GO) test -p 1 -count 1 -timeout 90m -v ./platform/clustertest ./platform/k8s ./cli/kubectl
 
 SOAK ?= 20m
 

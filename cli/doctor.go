@@ -107,7 +107,7 @@ func describeNoise(n host.Noise) *noise {
 }
 
 // doctored are the platforms that doctor asks.
-var doctored = []string{"bare", "cgroup", "oci:runc", "oci:crun", "oci:runsc", "containerd", "docker", "docker:rootless", "docker:swarm", "vm:kvm/bare", "vm:tcg/bare"}
+var doctored = []string{"bare", "cgroup", "oci:runc", "oci:crun", "oci:runsc", "containerd", "docker", "docker:rootless", "docker:swarm", "k8s", "vm:kvm/bare", "vm:tcg/bare"}
 
 // examinePlatforms asks each platform whether it can be used here, all at once: engines that do
 // not answer cost one bound together.

@@ -12,6 +12,7 @@ import (
 
 	"tare/lab"
 	"tare/platform"
+	"tare/platform/k8s"
 	"tare/platform/vm"
 	"tare/record"
 	"tare/report"
@@ -33,7 +34,7 @@ func (a *app) printDesign(
 		}
 		return p
 	}
-	engines, bridges, containers := false, false, false
+	engines, bridges, containers, pods := false, false, false, false
 	machines := machinery{}
 	var notes []string
 	trials, unit := 0, "block"
@@ -76,6 +77,7 @@ func (a *app) printDesign(
 			programs = appendNew(programs, programText(c, p))
 			engines = engines || strings.HasPrefix(c.Platform, "docker")
 			containers = containers || c.Platform == "containerd"
+			pods = pods || c.Platform == k8s.Name
 			bridges = bridges ||
 				(strings.HasPrefix(c.Platform, "oci") || c.Platform == "containerd") &&
 					c.Setting.Network == platform.NetworkBridge
@@ -118,6 +120,9 @@ func (a *app) printDesign(
 	}
 	if containers {
 		terminal.Fprintf(a.out, ", containers and images in containerd's namespace tare")
+	}
+	if pods {
+		terminal.Fprintf(a.out, ", static pods of the node's kubelet, images in containerd's namespace k8s.io")
 	}
 	if bridges {
 		terminal.Fprintf(a.out, ", a bridge tare0")

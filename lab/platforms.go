@@ -9,6 +9,7 @@ import (
 	"tare/platform/box"
 	"tare/platform/containerd"
 	"tare/platform/docker"
+	"tare/platform/k8s"
 	"tare/platform/oci"
 	"tare/platform/vm"
 )
@@ -22,6 +23,7 @@ var PlatformNames = []struct{ Name, Doc string }{
 	{"docker", "the Docker Engine API at DOCKER_HOST or its usual socket"},
 	{"docker:rootless", "a rootless Docker engine, at DOCKER_ROOTLESS_HOST or the socket of the user who runs tare or sudo"},
 	{"docker:swarm", "a service of one replica in the swarm of the engine at DOCKER_HOST, which is in one already"},
+	{k8s.Name, "a pod for each program: static pods of this node's kubelet, whose runtime is containerd"},
 	{"vm:ENGINE/PLATFORM", "bare, cgroup or oci in a virtual machine by kvm or tcg: vm:tcg/bare, vm:kvm+cpus=4+memory=2g/oci:crun; vm alone is vm:kvm where that boots a guest, else vm:tcg"},
 }
 
@@ -51,7 +53,7 @@ func CanonicalPlatform(name string) (string, error) {
 		return name, nil
 	case name == docker.NameRootless || name == docker.NameSwarm:
 		return name, nil
-	case (head == "bare" || head == "cgroup" || head == "containerd" || head == "docker") && !hasRest:
+	case (head == "bare" || head == "cgroup" || head == "containerd" || head == "docker" || head == k8s.Name) && !hasRest:
 		return name, nil
 	}
 	return "", &UnknownPlatform{name}
@@ -114,6 +116,8 @@ func Platforms(stateDir string, ledger platform.Ledger) func(name string) (platf
 			p = bare.NewInCgroup(bare.Options{StateDir: stateDir, Ledger: ledger})
 		case name == "containerd":
 			p = containerd.New(containerd.Options{StateDir: stateDir, Ledger: ledger})
+		case name == k8s.Name:
+			p = k8s.New(k8s.Options{StateDir: stateDir, Ledger: ledger})
 		case name == docker.Name:
 			p = docker.New(docker.Options{StateDir: stateDir, Ledger: ledger})
 		case name == docker.NameRootless:

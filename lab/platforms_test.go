@@ -13,7 +13,7 @@ import (
 
 func TestCanonicalPlatform(t *testing.T) {
 	for name, want := range map[string]string{
-		"bare": "bare", "cgroup": "cgroup", "containerd": "containerd", "docker": "docker",
+		"bare": "bare", "cgroup": "cgroup", "containerd": "containerd", "docker": "docker", "k8s": "k8s",
 		"oci": "oci:runc", "oci:crun": "oci:crun",
 		"docker:rootless": "docker:rootless", "docker:swarm": "docker:swarm",
 		"": "", "docker:": "", "docker:podman": "", "docker:swarm:x": "", "oci:": "", "oci:a b": "", "bare:metal": "", "rootless": "",

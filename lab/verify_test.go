@@ -60,6 +60,13 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s: %q; what runs inside the machine decides what a limit is", name, wrong)
 		}
 	}
+	beside := with(func(f *platform.InForce) { f.Memory = 8 << 30 })
+	if wrong := verify("k8s", platform.Setting{}, beside); len(wrong) > 0 {
+		t.Errorf("a node's limit around all its pods is none that was asked for: %v", wrong)
+	}
+	if wrong := verify("k8s", platform.Setting{Memory: 1 << 30}, beside); len(wrong) == 0 {
+		t.Error("a pod without the limit asked for is not noticed")
+	}
 	own := with(func(f *platform.InForce) { f.NetworkNS = "own" })
 	if wrong := verify("docker:rootless", platform.Setting{}, own); len(wrong) > 0 {
 		t.Errorf("a rootless engine's host network is its own: %v", wrong)
