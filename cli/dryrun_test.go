@@ -38,6 +38,10 @@ func TestDryRunNamesMachines(t *testing.T) {
 			t.Errorf("without a machine it says %q:\n%s", unwanted, text)
 		}
 	}
+	const pods = "static pods of the node's kubelet"
+	if with := planned("bare", "k8s"); !strings.Contains(with, pods) || strings.Contains(text, pods) {
+		t.Errorf("with pods it says:\n%s\nwithout:\n%s", with, text)
+	}
 	if os.Getenv("TARE_TEST_ALL") == "" {
 		return // what follows boots a guest by KVM to choose: make test-all
 	}

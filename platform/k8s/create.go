@@ -276,8 +276,11 @@ func (p *Platform) removePod(ctx context.Context, uid, manifest string) error {
 		}
 	}
 	_, e, err := p.find()
+	if missing := new(platform.Missing); errors.As(err, &missing) {
+		return fmt.Errorf("pod %s may run still, and ends when its kubelet works again (%s): then tare clean", uid, missing.What)
+	}
 	if err != nil {
-		return fmt.Errorf("pod %s may run still: %w", uid, err)
+		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, e.Requests().Patience)
 	defer cancel()

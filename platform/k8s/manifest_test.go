@@ -171,4 +171,11 @@ func TestRemoveManifest(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "left alone") {
 		t.Errorf("a manifest of somebody else's: %v", err)
 	}
+	if _, err := findNode(); err == nil {
+		return // what follows is said where no kubelet runs
+	}
+	err = New(Options{}).Remove(t.Context(), platform.Entry{Kind: kindPod, ID: "1", Attrs: map[string]string{attrManifest: name}})
+	if err == nil || !strings.Contains(err.Error(), "no kubelet runs on this host") || !strings.Contains(err.Error(), "tare clean") {
+		t.Errorf("without a kubelet: %v", err)
+	}
 }
