@@ -69,6 +69,9 @@ func TestDiagnoseNodes(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", want, out)
 		}
 	}
+	if _, sorted, _ := diagnoseNodes(t, onTwoNodes(), "--sort", "name"); !strings.Contains(sorted, "The costliest: shop/web-2/app") {
+		t.Errorf("by name, the costliest is another:\n%s", sorted)
+	}
 	if count := strings.Count(out, "kubectl patch"); count != 1 || strings.Index(words, "b shop/web-2") > strings.Index(words, "a shop/web-1") {
 		t.Errorf("%d commands:\n%s", count, out)
 	}

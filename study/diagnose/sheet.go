@@ -13,8 +13,10 @@ import (
 // Answer is the result in one sentence.
 func (r *Result) Answer() string { return answer(r.Findings, len(r.Facts), r.Span) }
 
-// answer is of findings in some containers, the costliest first.
+// answer is of findings in some containers, in any order.
 func answer(found []Finding, containers int, span time.Duration) string {
+	found = slices.Clone(found)
+	Sort(found, "cost")
 	costly := 0
 	for _, f := range found {
 		if f.Level != Harmless {
