@@ -90,6 +90,29 @@ func TestGPURunsDirectlyWhereNothingElseCan(t *testing.T) {
 	}
 }
 
+// What fails in a phase of the script ends neither the phase nor the script.
+func TestBenchScriptWhereAllFails(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("measuring needs root")
+	}
+	dir := t.TempDir()
+	text, err := os.ReadFile("../scripts/bench-gpu.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"bench-gpu.sh": string(text), "tare": "#!/bin/sh\nexit 3\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said, err := exec.CommandContext(t.Context(), filepath.Join(dir, "bench-gpu.sh"), "run", filepath.Join(dir, "out"), "60", "check", "limits").CombinedOutput()
+	for _, want := range []string{"doctor: exit status 3", "limits: exit status 3", "== end, "} {
+		if err != nil || !strings.Contains(string(said), want) {
+			t.Errorf("%v: it does not say %q:\n%s", err, want, said)
+		}
+	}
+}
+
 // The script that measures a device runs whole, with its limits of time, where programs for the
 // CPU stand for those for a device: each phase leaves its file, and there are no more than 8.
 func TestBenchScriptOnAStandIn(t *testing.T) {
