@@ -52,13 +52,18 @@ func Connect(kubeconfig, namespace string) (*Cluster, error) {
 type Log func(ctx context.Context, namespace, pod, container string) ([]byte, error)
 
 // greatestLog is the size of a log that is accepted from a node. A kubelet keeps 10 MiB, unless it is told otherwise.
-const greatestLog = 64 << 20
+const greatestLog = 16 << 20
 
 func logReader(client kubernetes.Interface) Log {
 	return func(ctx context.Context, namespace, pod, container string) ([]byte, error) {
 		most := int64(greatestLog)
-		return client.CoreV1().Pods(namespace).
-			GetLogs(pod, &corev1.PodLogOptions{Container: container, LimitBytes: &most}).DoRaw(ctx)
+		text, err := client.CoreV1().Pods(namespace).
+			GetLogs(pod, &corev1.PodLogOptions{Container: container, LimitBytes: &most}).Stream(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer text.Close()
+		return io.ReadAll(io.LimitReader(text, most)) // the limit is kept by the node, if at all
 	}
 }
 

@@ -21,9 +21,9 @@ const (
 	diagnosisStarts = 2 * time.Minute
 	// loading is the time for programs of the kernel to be loaded, and for results to be computed, on a busy node.
 	loading = 2 * time.Minute
-	// jobKept is for how long a Job stays that has ended. Who has it made deletes it before.
+	// jobKept is for how long a Job stays that has ended and that nobody deletes.
 	jobKept = 5 * time.Minute
-	// logLimit is for how long reading a log may take.
+	// logLimit is for how long reading a log may take, and deleting the Jobs.
 	logLimit = time.Minute
 )
 
@@ -82,7 +82,7 @@ func (d Diagnosis) job(namespace string, index int, node string) *batchv1ac.JobA
 func (d Diagnosis) limit() time.Duration { return diagnosisStarts + d.Span + loading }
 
 // Diagnose has each node diagnose the containers of its pods, and gives the nodes' answers by name of the node. It
-// leaves nothing in the cluster, whatever the error. An error beside answers is of deleting the Jobs.
+// deletes the Jobs, whatever the error. An error beside answers says that some could not be deleted.
 func (c *Cluster) Diagnose(ctx context.Context, d Diagnosis) (answers []Answer, err error) {
 	names := d.Pods.Nodes()
 	defer func() { err = cmp.Or(err, c.deleteJobs(context.WithoutCancel(ctx), d.ID, len(names))) }()
@@ -100,6 +100,7 @@ func (c *Cluster) Diagnose(ctx context.Context, d Diagnosis) (answers []Answer, 
 	if err := c.watch(ctx, d.ID, pods); err != nil {
 		return nil, err
 	}
+	slots := make(chan struct{}, fetchesAtOnce)
 	start, end := time.NewTimer(diagnosisStarts), time.NewTimer(d.limit())
 	defer start.Stop()
 	defer end.Stop()
@@ -126,6 +127,12 @@ func (c *Cluster) Diagnose(ctx context.Context, d Diagnosis) (answers []Answer, 
 			case at == finished:
 				open[i].isRead = true
 				reading.Go(func() {
+					select {
+					case slots <- struct{}{}:
+						defer func() { <-slots }()
+					case <-ctx.Done():
+						return
+					}
 					select {
 					case read <- c.answer(ctx, names[i], s.pod.Name):
 					case <-ctx.Done():

@@ -3,8 +3,10 @@ package nodes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,6 +220,33 @@ func TestDiagnose(t *testing.T) {
 			if got := answers[i].Node + " " + strings.TrimSpace(string(answers[i].Text)) + answers[i].Missing; got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
+		}
+	})
+}
+
+// Logs of a few nodes are read at once: each may fill the limit.
+func TestDiagnoseReadsFewLogsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var names []string
+		for i := range 3 * fetchesAtOnce {
+			names = append(names, fmt.Sprintf("n%02d", i))
+		}
+		l := newLooks(t, names...)
+		var now, most atomic.Int64
+		read := l.cluster.Log
+		l.cluster.Log = func(ctx context.Context, namespace, pod, container string) ([]byte, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			time.Sleep(time.Second)
+			return read(ctx, namespace, pod, container)
+		}
+		answers, err := l.diagnose(t.Context(), func() {
+			for i := range names {
+				l.pod(i, hasEndedWell)
+			}
+		})
+		if err != nil || most.Load() != fetchesAtOnce || slices.ContainsFunc(answers, func(a Answer) bool { return a.Missing != "" }) {
+			t.Errorf("%d at once, %v: %+v", most.Load(), err, answers)
 		}
 	})
 }
