@@ -78,7 +78,8 @@ func TestPrivilegesAreExplained(t *testing.T) {
 			t.Errorf("docs/nodes.md lacks the row\n%s", row)
 		}
 	}
-	for _, r := range slices.Concat(rights, toDiagnose(Wanted{}), toDiagnose(Wanted{Node: "a"})) {
+	for _, r := range slices.Concat(rights, toDiagnose(Wanted{}), toDiagnose(Wanted{Node: "a"}), toDiagnose(Wanted{Kind: "pod"}),
+		toDiagnose(Wanted{Kind: "deployment"}), toDiagnose(Wanted{Kind: "statefulset"}), toDiagnose(Wanted{Kind: "daemonset"})) {
 		if row := "| " + r.name() + " | " + strings.Join(r.verbs, ", ") + " |"; !strings.Contains(string(page), row) {
 			t.Errorf("docs/nodes.md lacks the row\n%s", row)
 		}
@@ -164,7 +165,7 @@ func TestCheckRights(t *testing.T) {
 	}
 	// Pods may be looked for in another namespace than that of the Jobs.
 	lacking = "get podslog"
-	err := c.CheckDiagnosis(t.Context(), Wanted{Namespace: "shop"}, "tare@sha256:00")
+	err := c.CheckDiagnosis(t.Context(), Wanted{Namespace: "shop", Kind: "deployment"}, "tare@sha256:00")
 	if !errors.As(err, &lacks) || !strings.Contains(err.Error(), "get pods/log in namespace bench") {
 		t.Fatal(err)
 	}
@@ -172,6 +173,9 @@ func TestCheckRights(t *testing.T) {
 		if strings.Count(lacks.Roles, want) != 1 || strings.Contains(lacks.Roles, "ClusterRole") {
 			t.Errorf("the roles lack %s:\n%s", want, lacks.Roles)
 		}
+	}
+	if strings.Contains(lacks.Roles, "daemonsets") {
+		t.Errorf("a Deployment takes a right to DaemonSets:\n%s", lacks.Roles)
 	}
 }
 

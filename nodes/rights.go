@@ -36,19 +36,20 @@ var rights = []right{
 	{resource: "pods", subresource: "exec", verbs: []string{"get", "create"}, why: "fetching the results"},
 }
 
-// toDiagnose are the rights to diagnose pods: of a namespace, or of a node, whose pods are of all namespaces. The
+// toDiagnose are the rights to diagnose what is wanted, and no more. A node's pods are of all namespaces. The
 // cluster's namespace is that of the Jobs.
 func toDiagnose(w Wanted) []right {
-	subjects := []right{
-		{resource: "pods", verbs: []string{"get", "list"}, namespace: w.Namespace, why: "finding the pods to diagnose"},
-		{group: "apps", resource: "deployments", verbs: []string{"get"}, namespace: w.Namespace, why: "finding its pods"},
-		{group: "apps", resource: "statefulsets", verbs: []string{"get"}, namespace: w.Namespace, why: "finding its pods"},
-		{group: "apps", resource: "daemonsets", verbs: []string{"get"}, namespace: w.Namespace, why: "finding its pods"},
+	pods := right{resource: "pods", verbs: []string{"list"}, namespace: w.Namespace, why: "finding the pods to diagnose"}
+	var subjects []right
+	switch {
+	case w.Node != "":
+		pods.clusterWide = true
+	case w.Kind == "pod":
+		pods.verbs = []string{"get"}
+	case w.Kind != "":
+		subjects = append(subjects, right{group: "apps", resource: w.Kind + "s", verbs: []string{"get"}, namespace: w.Namespace, why: "finding its pods"})
 	}
-	if w.Node != "" {
-		subjects = []right{{resource: "pods", verbs: []string{"list"}, clusterWide: true, why: "finding the pods of --node"}}
-	}
-	return append(subjects,
+	return append(subjects, pods,
 		right{group: "batch", resource: "jobs", verbs: []string{"create", "patch", "delete"}, why: "a Job a node"},
 		right{resource: "pods", verbs: []string{"list", "watch", "create", "patch"}, why: "how the Jobs proceed, and whether the namespace admits their pods"},
 		right{resource: "pods", subresource: "log", verbs: []string{"get"}, why: "reading the results"},
@@ -77,7 +78,7 @@ func (n *NotAllowed) Error() string {
 	if n.Namespace == "" {
 		where = "in the cluster"
 	}
-	return fmt.Sprintf("you may not %s %s %s (%s): the Role below grants all that is needed", n.Verb, n.Resource, where, n.Why)
+	return fmt.Sprintf("you may not %s %s %s (%s): the Role above grants all that is needed", n.Verb, n.Resource, where, n.Why)
 }
 
 // CheckRights refuses, by a *NotAllowed, a user who lacks a right to measure, before anything is made.
