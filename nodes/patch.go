@@ -3,6 +3,7 @@ package nodes
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -36,12 +37,19 @@ func fragmentOf(to diagnose.Remedy) (f fragment, ok bool) {
 	return f, true
 }
 
+// amounts are those that findings propose. A node could write others: 1e-2000000000 takes minutes to parse.
+var amounts = regexp.MustCompile(`^[0-9]{1,12}(m|Mi)?$`)
+
 // quantity is that of a resource; zero where there is none.
 func quantity(amount any) (resource.Quantity, error) {
 	if amount == nil {
 		return resource.Quantity{}, nil
 	}
-	return resource.ParseQuantity(fmt.Sprint(amount))
+	text := fmt.Sprint(amount)
+	if !amounts.MatchString(text) {
+		return resource.Quantity{}, fmt.Errorf("%q is no amount of a finding", text)
+	}
+	return resource.ParseQuantity(text)
 }
 
 // isLess compares the limits of two fragments of one finding.
@@ -74,7 +82,8 @@ func templateOf(pod corev1.Pod) (t template, ok bool) {
 
 // Patch adds to remedies the commands of kubectl that make them, for pods that are made from a template. One template
 // has one command for one finding: what suffices for each of its pods. Where that is more than a pod needs itself,
-// the pod's remedy has it, too.
+// the pod's remedy has it, too. A command that a node wrote is none of ours, and is taken away. So is that of CPUs of
+// its own: it takes the node's static CPU manager, without which the limit is a quota.
 func (p Pods) Patch(found []diagnose.Finding) {
 	type place struct {
 		template
@@ -107,7 +116,8 @@ func (p Pods) Patch(found []diagnose.Finding) {
 		at, ok := placeOf(f)
 		for i := range f.Set {
 			to := &f.Set[i]
-			if _, isFragment := fragmentOf(*to); !ok || !isFragment {
+			to.Patch = ""
+			if _, isFragment := fragmentOf(*to); !ok || !isFragment || f.Kind == diagnose.Unpinned {
 				continue
 			}
 			most := greatest[at]

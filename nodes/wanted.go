@@ -63,6 +63,9 @@ func (p Pods) Nodes() (names []string) {
 	return names
 }
 
+// Has reports whether a container is one of a node's.
+func (p Pods) Has(node, container string) bool { return slices.Contains(p.running[node], container) }
+
 // Count is how many containers run.
 func (p Pods) Count() int { return len(p.of) }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,7 +118,7 @@ func (s *session) look(
 	}
 	var found []diagnose.Finding
 	for _, a := range answers {
-		document, missing := documentOf(a)
+		document, missing := documentOf(a, pods)
 		if missing != "" {
 			seen.Missing = append(seen.Missing, diagnose.Missing{Node: a.Node, Cause: missing})
 			continue
@@ -129,8 +130,8 @@ func (s *session) look(
 	return seen, nil
 }
 
-// documentOf reads a node's answer; missing says why there is none.
-func documentOf(a nodes.Answer) (d diagnose.Document, missing string) {
+// documentOf reads a node's answer; missing says why there is none. A node speaks for the containers that run there.
+func documentOf(a nodes.Answer, pods nodes.Pods) (d diagnose.Document, missing string) {
 	if a.Missing != "" {
 		return d, a.Missing
 	}
@@ -139,6 +140,11 @@ func documentOf(a nodes.Answer) (d diagnose.Document, missing string) {
 	}
 	if d.Schema != diagnose.Schema {
 		return d, fmt.Sprintf("its image writes %s, not %s: use the image of this version", d.Schema, diagnose.Schema)
+	}
+	for _, f := range d.Findings {
+		if !pods.Has(a.Node, f.Container) || !slices.Contains(diagnose.Levels, f.Level) {
+			return diagnose.Document{}, fmt.Sprintf("its result has %s (%s), for which it was not asked", f.ID, f.Level)
+		}
 	}
 	return d, ""
 }

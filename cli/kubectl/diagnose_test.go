@@ -21,6 +21,7 @@ import (
 type apiServer struct {
 	lacks string // the resource that the user may not use: "jobs"
 	fails bool   // the node's pod fails
+	other bool   // the node speaks for a container of another one
 
 	lock  sync.Mutex
 	calls []string
@@ -42,9 +43,13 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(path, "/selfsubjectaccessreviews"):
 		say(`{"status": {"allowed": %t}}`, s.lacks == "" || !bytes.Contains(body, []byte(s.lacks)))
 	case strings.HasSuffix(path, "/log"):
+		container := "shop/web-1/app"
+		if s.other {
+			container = "shop/web-2/app"
+		}
 		document, _ := json.Marshal(diagnose.Document{
 			Schema: diagnose.Schema, Containers: []string{"shop/web-1/app"}, Findings: []diagnose.Finding{{
-				ID: "shop/web-1/app/throttled", Container: "shop/web-1/app", Kind: diagnose.Throttled, Level: diagnose.High,
+				ID: container + "/throttled", Container: container, Kind: diagnose.Throttled, Level: diagnose.High,
 				Says: "used up its quota", Set: []diagnose.Remedy{{Says: "a quota", Command: "resources: {limits: {cpu: 300m}}"}},
 			}},
 		})
@@ -116,12 +121,20 @@ func TestDiagnoseThatFails(t *testing.T) {
 		want   string
 	}{
 		{&apiServer{fails: true}, "deployment/web", command.Failure, "1 node missing"},
+		{&apiServer{other: true}, "deployment/web", command.Failure, "1 node missing"},
 		{&apiServer{}, "deployment/wbe", command.Usage, "namespace shop has no deployment wbe"},
+		{&apiServer{}, "deployment/wbe --node-image tare:1", command.Usage, "--node-image tare:1 has no digest"},
 		{&apiServer{lacks: "jobs"}, "deployment/web", command.Host, "you may not create jobs.batch in namespace tare"},
 	} {
-		code, out, said := diagnoseBy(t, c.server, c.line)
+		code, out, said := diagnoseBy(t, c.server, strings.Fields(c.line)...)
 		if code != c.code || !strings.Contains(said, c.want) {
 			t.Errorf("%s: code %d: %s%s", c.line, code, said, out)
+		}
+		if c.code == command.Host && !strings.Contains(said, "\nkind: Role\nmetadata:\n") {
+			t.Errorf("what is printed is no Role:\n%s", said)
+		}
+		if c.server.other && !strings.Contains(strings.Join(strings.Fields(out), " "), "shop/web-2/app/throttled (high), for which it was not asked") {
+			t.Errorf("the page lacks the cause:\n%s", out)
 		}
 		if c.server.fails && !strings.Contains(out, "a: kubectl-tare: the kernel lacks tracepoints") {
 			t.Errorf("the page lacks the cause:\n%s", out)

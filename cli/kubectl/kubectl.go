@@ -117,6 +117,9 @@ func (s *session) needsImage() error {
 	if s.image == "" {
 		return command.UsageError("--node-image names no image: make image makes it and prints its digest; push it to where the nodes pull from")
 	}
+	if !strings.Contains(s.image, "@sha256:") {
+		s.say("--node-image %s has no digest: nodes may run different versions of it\n", s.image)
+	}
 	return nil
 }
 
@@ -131,7 +134,9 @@ func (s *session) connect(ctx context.Context) (err error) {
 // permitted prints the Role that grants what the user lacks, where that is the error.
 func (s *session) permitted(err error) error {
 	if lacking := new(nodes.NotAllowed); errors.As(err, &lacking) {
-		s.say("%s", lacking.Roles)
+		for line := range strings.Lines(lacking.Roles) { // say escapes a line's end
+			s.say("%s\n", strings.TrimSuffix(line, "\n"))
+		}
 	}
 	return nodes.Reached(err)
 }
@@ -151,9 +156,6 @@ func (s *session) Carry(ctx context.Context, wanted cli.Study) error {
 	}
 	if err := s.cluster.CheckAdmission(ctx, study); err != nil {
 		return nodes.Reached(err)
-	}
-	if !strings.Contains(s.image, "@sha256:") {
-		s.say("--node-image %s has no digest: nodes may run different versions of it\n", s.image)
 	}
 	before, found, err := s.cluster.Unfinished(ctx, study)
 	if err != nil {
