@@ -47,7 +47,8 @@ func toDiagnose(w Wanted) []right {
 	case w.Kind == "pod":
 		pods.verbs = []string{"get"}
 	case w.Kind != "":
-		subjects = append(subjects, right{group: "apps", resource: w.Kind + "s", verbs: []string{"get"}, namespace: w.Namespace, why: "finding its pods"})
+		verbs := []string{"get"}
+		subjects = []right{{group: "apps", resource: w.Kind + "s", verbs: verbs, namespace: w.Namespace, why: "finding its pods"}}
 	}
 	return append(subjects, pods,
 		right{group: "batch", resource: "jobs", verbs: []string{"create", "patch", "delete"}, why: "a Job a node"},
