@@ -3,6 +3,8 @@ package gpu
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	programs "tare/programs/gpu"
 	"tare/record"
@@ -44,10 +46,14 @@ func (r reading) peaks() map[int]peak {
 	return all
 }
 
-// results are what a condition's program printed, by block: of a block's trials the last.
+// results are what a condition's program printed, by block: of a block's trials the last. Blocks that were
+// disturbed are left out, as they are of every metric.
 func (r reading) results(c record.Condition) map[int]programs.Result {
-	all := map[int]programs.Result{}
+	all, counted := map[int]programs.Result{}, r.PerBlock(c, "kernels")
 	for _, t := range r.Trials(c) {
+		if _, ok := counted[t.Block]; !ok {
+			continue
+		}
 		var result programs.Result
 		text, err := r.attached.Of(t, AttachmentResult)
 		if err == nil && text != nil && json.Unmarshal(text, &result) == nil {
@@ -98,12 +104,13 @@ func (r reading) whole(s subject, peaks map[int]peak) *kernelTimes {
 func (r reading) each(c record.Condition, peaks map[int]peak) []*kernelTimes {
 	var all []*kernelTimes
 	named := map[string]*kernelTimes{}
-	for block, result := range r.results(c) {
+	results := r.results(c)
+	for _, block := range slices.Sorted(maps.Keys(results)) {
 		p, ok := peaks[block]
 		if !ok {
 			continue
 		}
-		for _, k := range result.Kernels.Each {
+		for _, k := range results[block].Kernels.Each {
 			if k.Launches == 0 || k.Seconds == nil {
 				continue
 			}

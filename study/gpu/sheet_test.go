@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"tare/claim"
+	programs "tare/programs/gpu"
 	"tare/record"
 	"tare/report"
 )
@@ -80,6 +83,32 @@ func TestSheet(t *testing.T) {
 		t.Errorf("next %s", next)
 	}
 	rendered(t, Study.Interim(m.run))
+}
+
+// A kernel that was disturbed in a block is compared with the limits in the others alone.
+func TestLimitsOfDisturbedBlocks(t *testing.T) {
+	m := makeRun(t, 3, func(o *Options) { o.Subjects = []string{programs.Stencil} }).fill(everything)
+	timed := readRun(m.run).timed[0].all[0]
+	for i := range m.run.Trials {
+		trial := &m.run.Trials[i]
+		trial.Attachments = []record.Attachment{{Name: AttachmentResult}}
+		if trial.Condition == timed.ID && trial.Block == 2 {
+			trial.Taint = []string{"steal 7.1 %"}
+		}
+	}
+	r := readRun(m.run)
+	r.attached = func(int64, string) ([]byte, error) {
+		return json.Marshal(synthetic([]string{"/gpu/exact/stencil", "--each-kernel"}))
+	}
+	each := r.each(timed, r.peaks())
+	if len(each) == 0 {
+		t.Fatal("no kernel")
+	}
+	for _, k := range each {
+		if blocks := slices.Sorted(maps.Keys(k.seconds)); !slices.Equal(blocks, []int{1, 3}) {
+			t.Errorf("%s: blocks %v", k.name, blocks)
+		}
+	}
 }
 
 // Nothing is shown of what was not measured, and an attachment that cannot be read costs
