@@ -196,7 +196,7 @@ func (c *Cluster) deleteJobs(ctx context.Context, id string, count int) (err err
 		deleting := c.Client.BatchV1().Jobs(c.Namespace).
 			Delete(ctx, jobName(id, i), metav1.DeleteOptions{PropagationPolicy: &background})
 		if deleting != nil && !apierrors.IsNotFound(deleting) {
-			err = fmt.Errorf("delete the Jobs, which go by themselves in some minutes: %w", deleting)
+			err = fmt.Errorf("delete the Jobs, which go by themselves: %w", deleting)
 		}
 	}
 	return err

@@ -335,7 +335,7 @@ func TestPatch(t *testing.T) {
 	small := quota("web-2", "1e-9")
 	small.Kind = diagnose.MemoryLimit
 	found = append(found, written, pinned, small)
-	p.Patch(found)
+	p.Patch(found, "")
 	const command = `kubectl patch -n shop deployment web --patch '{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":`
 	for i, want := range []string{
 		command + `{"limits":{"cpu":2}}}]}}}}'`, command + `{"limits":{"cpu":2}}}]}}}}'`, "",

@@ -82,9 +82,14 @@ func templateOf(pod corev1.Pod) (t template, ok bool) {
 
 // Patch adds to remedies the commands of kubectl that make them, for pods that are made from a template. One template
 // has one command for one finding: what suffices for each of its pods. Where that is more than a pod needs itself,
-// the pod's remedy has it, too. A command that a node wrote is none of ours, and is taken away. So is that of CPUs of
-// its own: it takes the node's static CPU manager, without which the limit is a quota.
-func (p Pods) Patch(found []diagnose.Finding) {
+// the pod's remedy has it, too. A patch that a node wrote is removed: nodes are not trusted. CPUs of its own have no
+// patch: without the node's static CPU manager, the limit would only be a quota. A command goes to the cluster of a
+// file of configuration; empty is kubectl's own.
+func (p Pods) Patch(found []diagnose.Finding, kubeconfig string) {
+	kubectl := []string{"kubectl"}
+	if kubeconfig != "" {
+		kubectl = append(kubectl, "--kubeconfig", kubeconfig)
+	}
 	type place struct {
 		template
 		container string
@@ -122,13 +127,15 @@ func (p Pods) Patch(found []diagnose.Finding) {
 			}
 			most := greatest[at]
 			to.Says, to.Command, to.Change = most.Says, most.Command, most.Change
-			to.Patch = patch(at.template, p.of[f.Container], at.container, most)
+			if words := patch(at.template, p.of[f.Container], at.container, most); words != nil {
+				to.Patch = terminal.Shell(slices.Concat(kubectl, words)...)
+			}
 		}
 	}
 }
 
-// patch is the command that gives a container of a template what a remedy says.
-func patch(t template, pod corev1.Pod, container string, to diagnose.Remedy) string {
+// patch is the command of kubectl that gives a container of a template what a remedy says; nil where there is none.
+func patch(t template, pod corev1.Pod, container string, to diagnose.Remedy) []string {
 	of, _ := fragmentOf(to)
 	list, all := "containers", pod.Spec.Containers
 	if slices.ContainsFunc(pod.Spec.InitContainers, named(container)) {
@@ -136,7 +143,7 @@ func patch(t template, pod corev1.Pod, container string, to diagnose.Remedy) str
 	}
 	at := slices.IndexFunc(all, named(container))
 	if at < 0 {
-		return "" // an ephemeral container, which no template has
+		return nil // an ephemeral container, which no template has
 	}
 	// A request that is not written is as great as the limit: without the limit there were none.
 	if limit, isLimited := of.Resources["limits"]["cpu"]; isLimited && limit == nil {
@@ -148,9 +155,9 @@ func patch(t template, pod corev1.Pod, container string, to diagnose.Remedy) str
 	containers := object{list: []object{{"name": container, "resources": of.Resources}}}
 	text, err := json.Marshal(object{"spec": object{"template": object{"spec": containers}}})
 	if err != nil {
-		return "" // maps of words and numbers
+		return nil // maps of words and numbers
 	}
-	return terminal.Shell("kubectl", "patch", "-n", t.namespace, t.kind, t.name, "--patch", string(text))
+	return []string{"patch", "-n", t.namespace, t.kind, t.name, "--patch", string(text)}
 }
 
 func named(name string) func(corev1.Container) bool {

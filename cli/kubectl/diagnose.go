@@ -107,7 +107,7 @@ func (s *session) look(
 		Image: s.image, Pods: pods, Span: span, IsNamed: wanted.Kind != "",
 	})
 	if ctx.Err() != nil {
-		return seen, errors.New("stopped: what was made in the cluster is deleted, or goes by itself in some minutes")
+		return seen, errors.New("stopped: what was made in the cluster is deleted, or goes by itself")
 	}
 	seen.Notes = pods.Notes
 	switch {
@@ -126,7 +126,7 @@ func (s *session) look(
 		found = append(found, document.Findings...)
 		seen.Nodes = append(seen.Nodes, diagnose.NodeDocument{Node: a.Node, Document: document})
 	}
-	pods.Patch(found)
+	pods.Patch(found, s.kubeconfig)
 	return seen, nil
 }
 

@@ -97,7 +97,8 @@ func TestDiagnose(t *testing.T) {
 	if code != command.Threshold || !strings.Contains(said, "1 container on 1 node") || !strings.Contains(said, "shop/web-1/app/throttled is high") {
 		t.Errorf("code %d: %s", code, said)
 	}
-	if !strings.Contains(out, "kubectl patch -n shop deployment web --patch") {
+	words := strings.Join(strings.Fields(strings.ReplaceAll(out, "\\\n", "")), " ")
+	if !strings.Contains(words, "kubectl --kubeconfig /") || !strings.Contains(words, "/config patch -n shop deployment web --patch") {
 		t.Errorf("the page lacks the command:\n%s", out)
 	}
 	var changes []string
