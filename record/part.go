@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // Part joins the runs of one study that several nodes measured, each by a run of its own.
@@ -20,13 +19,15 @@ func (p Part) ID() string { return p.Study + "-" + p.Node }
 
 // Parts gives the ids of a study's runs, by node; none where the store has none of it.
 func (s *Store) Parts(study string) (ids []string, err error) {
-	runs, err := s.Runs()
-	for _, r := range runs {
-		if r.Plan.Part != nil && r.Plan.Part.Study == study {
-			ids = append(ids, r.ID)
-		}
-	}
-	slices.Sort(ids)
+	err = s.change("list the runs of "+study, func(tx *sql.Tx) error {
+		ids = nil
+		return each(tx, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		}, "SELECT id FROM runs WHERE plan_json ->> '$.part.study' = ? ORDER BY id", study)
+	})
 	return ids, err
 }
 

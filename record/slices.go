@@ -36,15 +36,20 @@ func addSlices(tx *sql.Tx, trialID int64, slices ...Slice) error {
 	if known == 0 {
 		return noTrial(trialID)
 	}
+	insert, err := tx.Prepare(
+		`INSERT INTO slices (trial_id, seq, strip, position, previous, part, control, started, window, amount,
+		cpu, worked, load, steal, "foreign", taint_json, histogram) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
 	for i, slice := range slices {
 		if why := slice.fault(); why != "" {
 			return &Invalid{What: fmt.Sprintf("slice of %q in strip %d of trial %d", slice.Part, slice.Strip, trialID), Why: why}
 		}
 		var enc encoder
 		taint := enc.json("taint", list(slice.Taint))
-		_, err := tx.Exec(
-			`INSERT INTO slices (trial_id, seq, strip, position, previous, part, control, started, window, amount,
-			cpu, worked, load, steal, "foreign", taint_json, histogram) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err := insert.Exec(
 			trialID,
 			next+int64(i),
 			slice.Strip,
