@@ -43,6 +43,7 @@ require (
 	k8s.io/client-go v0.34.10
 	k8s.io/klog/v2 v2.130.1
 	modernc.org/sqlite v1.46.1
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -76,7 +77,6 @@ require (
 	sigs.k8s.io/json v0.0.0-20241014173422-cfa47c3a1cc8 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
 require (

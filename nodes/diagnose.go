@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -48,7 +49,14 @@ type Answer struct {
 // CheckDiagnosis refuses, before anything is made, a user who lacks a right, and a namespace that does not admit the
 // pods. The error may be a *NotAllowed or a *Refused.
 func (c *Cluster) CheckDiagnosis(ctx context.Context, w Wanted, image string) error {
-	if err := c.check(ctx, "tare-diagnose", toDiagnose(w)); err != nil {
+	rights := toDiagnose(w)
+	err := c.check(ctx, rights)
+	if lacking := new(NotAllowed); errors.As(err, &lacking) {
+		if lacking.Roles, err = roles("tare-diagnose", c.Namespace, rights); err == nil {
+			err = lacking
+		}
+	}
+	if err != nil {
 		return err
 	}
 	d := Diagnosis{ID: "diagnose-check", Image: image}

@@ -12,9 +12,12 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // right is what the user must be allowed to do.
@@ -68,25 +71,33 @@ func (r right) name() string {
 	return name
 }
 
+// path is the resource as a rule names it.
+func (r right) path() string { return strings.TrimSuffix(r.resource+"/"+r.subresource, "/") }
+
 // NotAllowed says which right the user lacks.
 type NotAllowed struct {
 	Verb, Resource, Namespace, Why string
-	Roles                          string // the objects that grant all that is needed, for kubectl apply
+	// Roles are the objects that grant all that a diagnosis needs, for kubectl apply; empty of a study, whose are Rights.
+	Roles string
 }
 
 func (n *NotAllowed) Error() string {
-	where := "in namespace " + n.Namespace
+	where, option := "in namespace "+n.Namespace, " -n "+n.Namespace
 	if n.Namespace == "" {
-		where = "in the cluster"
+		where, option = "in the cluster", ""
 	}
-	return fmt.Sprintf("you may not %s %s %s (%s): the Role above grants all that is needed", n.Verb, n.Resource, where, n.Why)
+	grant := "an administrator grants all that is needed: kubectl tare rights" + option + " --user NAME | kubectl apply -f -"
+	if n.Roles != "" {
+		grant = "the Role above grants all that is needed"
+	}
+	return fmt.Sprintf("you may not %s %s %s (%s): %s", n.Verb, n.Resource, where, n.Why, grant)
 }
 
 // CheckRights refuses, by a *NotAllowed, a user who lacks a right to measure, before anything is made.
-func (c *Cluster) CheckRights(ctx context.Context) error { return c.check(ctx, "tare", rights) }
+func (c *Cluster) CheckRights(ctx context.Context) error { return c.check(ctx, rights) }
 
-// check refuses a user who lacks a right. The Role that grants all has a name.
-func (c *Cluster) check(ctx context.Context, role string, rights []right) error {
+// check refuses a user who lacks a right.
+func (c *Cluster) check(ctx context.Context, rights []right) error {
 	reviews := c.Client.AuthorizationV1().SelfSubjectAccessReviews()
 	for _, r := range rights {
 		namespace := r.in(c.Namespace)
@@ -101,7 +112,7 @@ func (c *Cluster) check(ctx context.Context, role string, rights []right) error 
 				return fmt.Errorf("ask what you may do: %w", err)
 			}
 			if !answer.Status.Allowed {
-				return &NotAllowed{verb, r.name(), namespace, r.why, roles(role, c.Namespace, rights)}
+				return &NotAllowed{Verb: verb, Resource: r.name(), Namespace: namespace, Why: r.why}
 			}
 		}
 	}
@@ -116,35 +127,73 @@ func (r right) in(namespace string) string {
 	return cmp.Or(r.namespace, namespace)
 }
 
+// rulesIn grant those of the rights that are asked for in a namespace, where others are asked for elsewhere.
+func rulesIn(in, namespace string, rights []right) (rules []*rbacv1ac.PolicyRuleApplyConfiguration) {
+	for _, r := range rights {
+		if r.in(namespace) == in {
+			rules = append(rules, rbacv1ac.PolicyRule().WithAPIGroups(r.group).WithResources(r.path()).WithVerbs(r.verbs...))
+		}
+	}
+	return rules
+}
+
 // roles are the objects that grant rights: a ClusterRole, and a Role a namespace.
-func roles(name, namespace string, rights []right) string {
+func roles(name, namespace string, rights []right) (string, error) {
 	var namespaces []string
 	for _, r := range rights {
 		namespaces = append(namespaces, r.in(namespace))
 	}
 	slices.Sort(namespaces)
-	var objects []string
+	var objects []any
 	for _, in := range slices.Compact(namespaces) {
-		var text strings.Builder
-		kind, where := "ClusterRole", ""
-		if in != "" {
-			kind, where = "Role", "  namespace: "+in+"\n"
+		rules := rulesIn(in, namespace, rights)
+		if in == "" {
+			objects = append(objects, rbacv1ac.ClusterRole(name).WithRules(rules...))
+		} else {
+			objects = append(objects, rbacv1ac.Role(name, in).WithRules(rules...))
 		}
-		fmt.Fprintf(&text, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n%srules:\n", kind, name, where)
-		for _, r := range rights {
-			if r.in(namespace) != in {
-				continue
-			}
-			resource := r.resource
-			if r.subresource != "" {
-				resource += "/" + r.subresource
-			}
-			fmt.Fprintf(&text, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"%s\"]\n",
-				r.group, resource, strings.Join(r.verbs, `", "`))
-		}
-		objects = append(objects, text.String())
 	}
-	return strings.Join(objects, "---\n")
+	return documents(objects)
+}
+
+// documents are objects for kubectl apply.
+func documents(objects []any) (string, error) {
+	var all []string
+	for _, object := range objects {
+		document, err := yaml.Marshal(object)
+		if err != nil {
+			return "", err
+		}
+		all = append(all, string(document))
+	}
+	return strings.Join(all, "---\n"), nil
+}
+
+// Rights are the objects that grant users and groups what CheckRights asks for, as YAML for kubectl apply:
+// a namespace that admits the pods, a Role, a ClusterRole, and what binds them.
+func Rights(namespace string, users, groups []string) (string, error) {
+	const name = "tare"
+	var subjects []*rbacv1ac.SubjectApplyConfiguration
+	subject := func(kind, name string) {
+		subjects = append(subjects, rbacv1ac.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(kind).WithName(name))
+	}
+	for _, user := range users {
+		subject(rbacv1.UserKind, user)
+	}
+	for _, group := range groups {
+		subject(rbacv1.GroupKind, group)
+	}
+	role := func(kind string) *rbacv1ac.RoleRefApplyConfiguration {
+		return rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind(kind).WithName(name)
+	}
+	return documents([]any{
+		corev1ac.Namespace(namespace).WithLabels(map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}),
+		rbacv1ac.ClusterRole(name).WithRules(rulesIn("", namespace, rights)...),
+		// Several namespaces have one ClusterRole, and each a binding of its own.
+		rbacv1ac.ClusterRoleBinding(name + "-" + namespace).WithRoleRef(role("ClusterRole")).WithSubjects(subjects...),
+		rbacv1ac.Role(name, namespace).WithRules(rulesIn(namespace, namespace, rights)...),
+		rbacv1ac.RoleBinding(name, namespace).WithRoleRef(role("Role")).WithSubjects(subjects...),
+	})
 }
 
 // Refused says that the namespace does not admit the pods.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"tare/platform/clustertest"
 )
@@ -53,6 +56,7 @@ func TestStudyOnNodes(t *testing.T) {
 	t.Run("deleted", func(t *testing.T) { o.at(t).deleted(ctx) })
 	t.Run("diagnosed", func(t *testing.T) { o.at(t).diagnosed(ctx) })
 	t.Run("not admitted", func(t *testing.T) { o.at(t).notAdmitted(ctx) })
+	t.Run("granted", func(t *testing.T) { o.at(t).granted(ctx) })
 }
 
 func (o *onNodes) at(t *testing.T) *onNodes {
@@ -280,6 +284,66 @@ func (o *onNodes) notAdmitted(ctx context.Context) {
 			o.Errorf("%v:\n%s", err, out)
 		}
 		o.Logf("%s", out)
+	}
+}
+
+// granted: a user may measure who has what kubectl tare rights prints, in the namespace that it makes.
+func (o *onNodes) granted(ctx context.Context) {
+	text, err := os.ReadFile(o.Kubeconfig)
+	if err != nil {
+		o.Fatal(err)
+	}
+	var config struct {
+		Users []struct {
+			User map[string]any `json:"user"`
+		} `json:"users"`
+	}
+	whole := map[string]any{}
+	if err := errors.Join(json.Unmarshal(text, &config), json.Unmarshal(text, &whole)); err != nil {
+		o.Fatal(err)
+	}
+	user := config.Users[0].User
+	user["as"] = "alice"
+	whole["users"] = []any{map[string]any{"name": "user", "user": user}}
+	if text, err = json.Marshal(whole); err != nil {
+		o.Fatal(err)
+	}
+	alices := filepath.Join(o.TempDir(), "config")
+	if err := os.WriteFile(alices, text, 0o600); err != nil {
+		o.Fatal(err)
+	}
+	cmd, out := o.weigh(ctx, "3", "-n", "tare", "--kubeconfig", alices, "--dry-run")
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out.String(), "kubectl tare rights") {
+		o.Errorf("without rights: %v:\n%s", err, out)
+	}
+	o.Logf("%s", out)
+	cmd, out = o.command(ctx, "kubectl-tare", "rights", "--user", "alice")
+	if err := cmd.Run(); err != nil {
+		o.Fatalf("%v: %s", err, out)
+	}
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+	paths := map[string]string{
+		"Namespace": "/api/v1/namespaces", "ClusterRole": rbac + "clusterroles", "ClusterRoleBinding": rbac + "clusterrolebindings",
+		"Role": rbac + "namespaces/tare/roles", "RoleBinding": rbac + "namespaces/tare/rolebindings",
+	}
+	for document := range strings.SplitSeq(out.String(), "---\n") {
+		var object map[string]any
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			o.Fatalf("%v:\n%s", err, document)
+		}
+		kind, _ := object["kind"].(string)
+		if err := o.Call(ctx, "POST", paths[kind]+"?fieldValidation=Strict", object, nil); err != nil {
+			o.Fatalf("%v:\n%s", err, document)
+		}
+	}
+	// Without this account no pod is admitted; the cluster makes it a moment after the namespace.
+	err = o.Await(ctx, "/api/v1/namespaces/tare/serviceaccounts", "metadata.name=default", func([]byte) (bool, error) { return true, nil })
+	if err != nil {
+		o.Fatal(err)
+	}
+	cmd, out = o.weigh(ctx, "3", "-n", "tare", "--kubeconfig", alices)
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
+		o.Errorf("with rights: %v:\n%s", err, out)
 	}
 }
 

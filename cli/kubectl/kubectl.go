@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ and fetches what they keep. kubectl delete configmap tare-STUDY ends it and remo
   kubectl tare resume weigh-20260102-150405-7f3a
   kubectl tare diagnose deployment/web --node-image REGISTRY/tare@sha256:...`
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	root.AddCommand(s.diagnose(args), s.resume(stateDir), node(stateDir))
+	root.AddCommand(s.diagnose(args), s.resume(stateDir), rights(), node(stateDir))
 	return root
 }
 
@@ -128,7 +129,7 @@ func (s *session) connect(ctx context.Context) (err error) {
 	if s.cluster, err = nodes.Connect(s.kubeconfig, s.namespace); err != nil {
 		return err
 	}
-	return s.permitted(s.cluster.CheckRights(ctx))
+	return nodes.Reached(s.cluster.CheckRights(ctx))
 }
 
 // permitted prints the Role that grants what the user lacks, where that is the error.
@@ -199,6 +200,35 @@ Nodes that were missing are tried again.`,
 			return nodes.Reached(err)
 		}
 		return s.follow(cmd.Context(), study, dir)
+	}
+	return cmd
+}
+
+// rights prints what an administrator applies once.
+func rights() *cobra.Command {
+	var users, groups []string
+	var namespace string
+	cmd := &cobra.Command{
+		Use:   "rights",
+		Short: "Print the objects that grant users what studies need, for kubectl apply",
+		Long: `Rights prints a namespace that admits the pods, a Role, a ClusterRole, and what binds them to users
+and groups. It asks no cluster. Who has these rights has root on the nodes.`,
+		Example: "  kubectl tare rights --group benchmarks | kubectl apply -f -",
+		Args:    command.ExactArgs(0),
+	}
+	cmd.Flags().StringArrayVar(&users, "user", nil, "`USER` who may measure, as the cluster names them; may be repeated")
+	cmd.Flags().StringArrayVar(&groups, "group", nil, "`GROUP` whose members may measure; may be repeated")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "tare", "`NAMESPACE` of the pods")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if len(users)+len(groups) == 0 {
+			return command.UsageError("for whom? --user NAME or --group NAME, such as kubectl auth whoami prints")
+		}
+		text, err := nodes.Rights(namespace, users, groups)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(terminal.Document(cmd.OutOrStdout()), text)
+		return err
 	}
 	return cmd
 }

@@ -48,6 +48,7 @@ func TestOneClearLine(t *testing.T) {
 		{append([]string{"diagnose", "deploy/web"}, append(image, "/none")...), command.Host, "no cluster answers: stat /none"},
 		{append([]string{"diagnose", "pod/a", "pod/b"}, append(image, "/none")...), command.Usage, "one TYPE/NAME, not 2"},
 		{[]string{"no-study"}, command.Usage, "unknown command"},
+		{[]string{"rights"}, command.Usage, "--group"},
 		{[]string{"node", "export"}, command.Usage, "--study"},
 	} {
 		if code, said := run(t, c.line...); code != c.code || !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1 {
