@@ -35,7 +35,7 @@ TOGETHER = ./platform/vm/... ./programs/... ./image/... ./annex/simulate ./annex
 	./annex/trace ./annex/synthetic ./stats/... ./model/... ./overhead ./report ./record/... ./claim ./study/platforms
 BESIDE = ./workload ./platform/oci ./platform/bare ./platform/agent
 
-SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh scripts/package.sh scripts/words.sh scripts/stale.sh scripts/picture.sh .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
+SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh scripts/package.sh scripts/words.sh scripts/stale.sh scripts/picture.sh contrib/kubectl_complete-tare .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
 
 .PHONY: help
 help: ## list the targets
@@ -67,7 +67,7 @@ test-all: setup build ## what make test leaves out for time: every package's tes
 
 # What has to do with Kubernetes' client, 300 packages. staticcheck reads all of them, which takes
 # minutes: that is left to test-nodes.
-NODES = ./nodes ./cli/kubectl ./cmd/kubectl-tare
+NODES = ./nodes ./cli/kubectl ./cli/reference ./cmd/kubectl-tare
 
 .PHONY: test-nodes
 test-nodes: go ## a real Kubernetes cluster of two nodes on this host: built (about 10 minutes, once), used, disturbed and removed (needs root)

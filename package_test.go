@@ -25,8 +25,10 @@ func TestInstallAndUninstall(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(binaries, "kubectl-tare"), nil, 0o755); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"kubectl-tare", "man/kubectl-tare.1", "man/kubectl-tare-weigh.1"} {
+		if err := os.WriteFile(filepath.Join(binaries, file), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	other := filepath.Join(destination, "opt/tare/bin/other")
 	if err := os.MkdirAll(filepath.Dir(other), 0o755); err != nil {
@@ -46,7 +48,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		t.Fatalf("install: %v\n%s", err, out)
 	}
 	installed := below(t, destination)
-	for _, want := range []string{"opt/tare/bin/tare", "opt/tare/bin/kubectl-tare", "opt/tare/share/man/man1/annex.1", "opt/tare/share/doc/tare/annexd.service", "opt/tare/share/bash-completion/completions/tare"} {
+	for _, want := range []string{"opt/tare/bin/tare", "opt/tare/bin/kubectl-tare", "opt/tare/bin/kubectl_complete-tare", "opt/tare/share/man/man1/kubectl-tare-weigh.1", "opt/tare/share/man/man1/annex.1", "opt/tare/share/doc/tare/annexd.service", "opt/tare/share/bash-completion/completions/tare"} {
 		if !slices.Contains(installed, want) {
 			t.Errorf("%s is not among what was installed: %q", want, installed)
 		}

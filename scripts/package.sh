@@ -30,6 +30,7 @@ files() {
 		echo "$binaries/completions/fish/$name.fish 644 $prefix/share/fish/vendor_completions.d/$name.fish"
 	done
 	echo "$binaries/kubectl-tare 755 $prefix/bin/kubectl-tare"
+	echo "$root/contrib/kubectl_complete-tare 755 $prefix/bin/kubectl_complete-tare"
 	for name in "$binaries"/man/*; do
 		echo "$name 644 $prefix/share/man/man${name##*.}/${name##*/}"
 	done
@@ -61,7 +62,7 @@ uninstall_files() {
 	while read -r _ _ to; do
 		rm -f "$destination$to"
 	done < <(files "$prefix" "$root/bin")
-	rm -f "$destination$prefix"/share/man/man[18]/{tare,annex,annexd}{,-*}.[18]
+	rm -f "$destination$prefix"/share/man/man[18]/{tare,annex,annexd,kubectl-tare}{,-*}.[18]
 	rmdir --ignore-fail-on-non-empty "$destination$prefix/share/doc/tare" 2>/dev/null || true
 }
 

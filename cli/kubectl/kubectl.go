@@ -30,6 +30,7 @@ func Command(args []string) *cobra.Command {
 	s := &session{}
 	root, stateDir := cli.ElsewhereCommand("kubectl-tare", args, s)
 	s.root = root
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl tare"}
 	root.Short = "Measure tare's studies on nodes of a Kubernetes cluster"
 	root.Long = `Kubectl-tare has nodes measure a study of tare, one Job a node, and brings their runs into the
 store of this machine. The nodes that --nodes chooses measure at the same time, each by itself
@@ -45,8 +46,30 @@ and fetches what they keep. kubectl delete configmap tare-STUDY ends it and remo
   kubectl tare resume weigh-20260102-150405-7f3a
   kubectl tare diagnose deployment/web --node-image REGISTRY/tare@sha256:...`
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	for _, study := range root.Commands() {
+		asTypedHere(root, study)
+	}
 	root.AddCommand(s.diagnose(args), s.resume(stateDir), rights(), node(stateDir))
 	return root
+}
+
+// asTypedHere has the examples of a study, which are tare's, name this program and its nodes.
+func asTypedHere(root, cmd *cobra.Command) {
+	var lines []string
+	for line := range strings.Lines(cmd.Example) {
+		line = strings.TrimSuffix(line, "\n")
+		if typed, ok := strings.CutPrefix(line, "  tare "); ok {
+			if found, rest, err := root.Find(strings.Fields(typed)); err == nil {
+				words := append([]string{found.CommandPath(), "--nodes pool=bench"}, rest...)
+				line = "  " + strings.Join(words, " ")
+			}
+		}
+		lines = append(lines, line)
+	}
+	cmd.Example = strings.Join(lines, "\n")
+	for _, sub := range cmd.Commands() {
+		asTypedHere(root, sub)
+	}
 }
 
 // exitCode maps an error's type to the code that scripts read.

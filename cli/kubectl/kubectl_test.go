@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/spf13/cobra"
+
 	"tare/cli/command"
 	"tare/lab"
 )
@@ -39,7 +41,7 @@ func TestOneClearLine(t *testing.T) {
 		{[]string{"weigh", "redis", "--nodes", "a=b"}, command.Usage, "make image"},
 		{append([]string{"weigh", "redis", "--nodes", "a=b"}, append(image, "/none")...), command.Host, "no cluster answers: stat /none"},
 		{[]string{"resume", "weigh-1"}, command.Host, "no cluster answers"},
-		{[]string{"resume"}, command.Usage, "kubectl-tare resume"},
+		{[]string{"resume"}, command.Usage, "kubectl tare resume"},
 		{[]string{"diagnose", "pod/web-1"}, command.Usage, "make image"},
 		{append([]string{"diagnose", "web-1"}, append(image, "/none")...), command.Usage, "web-1: want pod/NAME, deployment/NAME"},
 		{append([]string{"diagnose", "job/web"}, append(image, "/none")...), command.Usage, "job/web: want pod/NAME"},
@@ -69,20 +71,51 @@ func TestACallToNobody(t *testing.T) {
 	}
 }
 
-// The examples of the help have commands and flags that exist.
+// The examples of the help are of kubectl tare, and have commands and flags that exist.
 func TestExamplesParse(t *testing.T) {
-	diagnose, _, err := Command(nil).Find([]string{"diagnose"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(Command(nil).Example + "\n" + diagnose.Example) {
-		words := strings.Fields(line)[2:] // after kubectl tare
-		found, rest, err := Command(nil).Find(words)
-		if err == nil {
-			err = found.ParseFlags(rest)
+	seen := 0
+	var check func(*cobra.Command)
+	check = func(c *cobra.Command) {
+		for line := range strings.Lines(strings.ReplaceAll(c.Example, "\\\n", " ")) {
+			typed, ok := strings.CutPrefix(line, "  kubectl tare ")
+			if !ok {
+				t.Errorf("%s: %q is not of kubectl tare", c.CommandPath(), line)
+				continue
+			}
+			typed, _, _ = strings.Cut(typed, " | ")
+			found, rest, err := Command(nil).Find(strings.Fields(typed))
+			if err == nil {
+				err = found.ParseFlags(rest)
+			}
+			if err != nil || !found.HasParent() {
+				t.Errorf("%s: %v", line, err)
+			}
+			seen++
 		}
-		if err != nil || !found.HasParent() {
-			t.Errorf("%s: %v", line, err)
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check(Command(nil))
+	if seen < 20 {
+		t.Errorf("%d examples were read", seen)
+	}
+}
+
+// kubectl_complete-tare has kubectl complete what this answers.
+func TestCompletion(t *testing.T) {
+	for _, c := range []struct {
+		typed []string
+		want  string
+	}{
+		{[]string{"we"}, "weigh\t"},
+		{[]string{"rights", "--gr"}, "--group\t"},
+		{[]string{"weigh", "--node-im"}, "--node-image\t"},
+	} {
+		args := append([]string{"kubectl-tare", "__complete"}, c.typed...)
+		var out bytes.Buffer
+		if code := command.Run(t.Context(), Command(args), args, &out, io.Discard, exitCode); code != 0 || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%q: code %d, %q, want %q", c.typed, code, &out, c.want)
 		}
 	}
 }
