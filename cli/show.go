@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"runtime"
+	"sync"
+
 	"github.com/spf13/cobra"
 
 	"tare/overhead"
@@ -74,9 +77,12 @@ func (a *app) fleet(names []string) (overhead.Fleet, error) {
 		return overhead.Fleet{}, err
 	}
 	defer store.Close()
-	var nodes []overhead.Node
+	nodes := make([]overhead.Node, len(names))
 	named := map[string]bool{}
-	for _, name := range names {
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0)) // so many runs are in memory
+	for i, name := range names {
 		run, err := store.Run(name)
 		if err != nil {
 			return overhead.Fleet{}, err
@@ -85,8 +91,13 @@ func (a *app) fleet(names []string) (overhead.Fleet, error) {
 			return overhead.Fleet{}, usageError("show: %s is named twice", run.ID)
 		}
 		named[run.ID] = true
-		nodes = append(nodes, overhead.NewNode(run))
+		slots <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-slots }()
+			nodes[i] = overhead.NewNode(run)
+		})
 	}
+	reading.Wait()
 	f := overhead.NewFleet(nodes)
 	if len(f.Nodes) < 2 {
 		why := ""

@@ -120,7 +120,9 @@ type nodeEffect struct {
 	metric    workload.Metric
 	primary   bool
 	ratio     stats.Estimate
-	base, own *hdrhistogram.Histogram // of a quantile, merged over blocks; nil where there are none
+	// base and own are of a quantile, merged over blocks; empty where there are none. Encoded they
+	// are a hundredth as large: a thousand nodes have tens of thousands of them.
+	base, own record.Histogram
 }
 
 // NewNode reads a run for a fleet. Tainted blocks are left out.
@@ -144,13 +146,30 @@ func NewNode(run record.Run) Node {
 				}
 				e.key = strings.Join([]string{c.ID, m.Name, m.Unit, string(m.Better), l.baselineID()}, "\x00")
 				if m.Quantile != 0 && len(p.blocks) > 0 {
-					e.base, e.own = together(histograms(p.base)), together(histograms(p.treatment))
+					e.base, e.own = encoded(together(histograms(p.base))), encoded(together(histograms(p.treatment)))
 				}
 				n.effects = append(n.effects, e)
 			}
 		}
 	}
 	return n
+}
+
+// encoded encodes what was decoded before.
+func encoded(h *hdrhistogram.Histogram) record.Histogram {
+	text, err := record.EncodeHistogram(h)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+func decoded(h record.Histogram) *hdrhistogram.Histogram {
+	histogram, err := h.Decode()
+	if err != nil {
+		panic(err) // it is encoded's
+	}
+	return histogram
 }
 
 // NewFleet sets runs of one design on several nodes beside each other. What is one design with
@@ -272,8 +291,8 @@ func (f *Fleet) row(of nodeEffect, nodes []Node) FleetRow {
 		effect := NodeEffect{Node: i, Effect: e.ratio}
 		effect.Percent, effect.PercentLow, effect.PercentHigh = percent(e.ratio, of.metric.Better)
 		row.Nodes, effects = append(row.Nodes, effect), append(effects, e.ratio)
-		if e.base != nil {
-			base, own = append(base, e.base), append(own, e.own)
+		if e.base != "" {
+			base, own = append(base, decoded(e.base)), append(own, decoded(e.own))
 		}
 		for j, c := range covariates {
 			labels[j] = append(labels[j], cmp.Or(c.of(n.run.Host, e.condition), "unknown"))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -251,4 +252,42 @@ func TestFleetOfRounds(t *testing.T) {
 	if p := rowOf(t, f, "get-p99"); !p.Value.Known() || p.Primary {
 		t.Errorf("p99: %+v", p)
 	}
+}
+
+// A fleet may have thousands of nodes: of a run's histograms, which take megabytes decoded, a node
+// keeps little.
+func TestANodeIsSmall(t *testing.T) {
+	run := recordtest.Rounds{Seed: 7, Rounds: 4, Strips: 24, Conditions: []recordtest.Effect{{Platform: "docker"}}}.Run()
+	for _, trial := range run.Trials {
+		for i := range trial.Slices {
+			if trial.Slices[i].Histogram == "" {
+				continue
+			}
+			fine := hdrhistogram.New(1, 3_600_000_000, 3)
+			if err := fine.RecordValue(int64(100 + i)); err != nil {
+				t.Fatal(err)
+			}
+			encoded, err := record.EncodeHistogram(fine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			trial.Slices[i].Histogram = encoded
+		}
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const count, most = 20, 100_000
+	before := heap()
+	var kept []overhead.Node
+	for range count {
+		kept = append(kept, overhead.NewNode(run))
+	}
+	if each := (heap() - before) / count; each > most {
+		t.Errorf("a node keeps %d bytes, want %d at most", each, most)
+	}
+	runtime.KeepAlive(kept)
 }
