@@ -60,10 +60,10 @@ test: setup build lint generated ## set up, build, check, run every test and a s
 	bin/tare weigh redis --quick --yes
 
 .PHONY: test-all
-test-all: setup build ## what make test leaves out for time: every package's tests in a guest, Debian with systemd as a guest and engines in it, a guest's CPU taken off line, machines' and agents' whole conformance, swarms' and rootless engines' too, each image built twice, tare killed at more moments (about 2 hours)
+test-all: setup build ## what make test leaves out for time: every package's tests in a guest, Debian with systemd as a guest and engines in it, a guest's CPU taken off line, machines' and agents' whole conformance, swarms' and rootless engines' too, each image built twice, tare killed at more moments, a study over 1,000 simulated nodes (about 2 hours)
 	TARE_TEST_GUEST=1 TARE_TEST_VM=1 $(GO) test -count 1 -timeout 5h ./platform/vm/guest
 	TARE_TEST_VM=1 $(GO) test -count 1 -timeout 40m ./platform/vm
-	TARE_TEST_ALL=1 $(GO) test -p 1 -count 1 -timeout 20m ./platform/agent ./platform/docker ./image ./cli ./annex/daemon
+	TARE_TEST_ALL=1 $(GO) test -p 1 -count 1 -timeout 20m ./platform/agent ./platform/docker ./image ./cli ./cli/kubectl ./annex/daemon
 
 # What has to do with Kubernetes' client, 300 packages. staticcheck reads all of them, which takes
 # minutes: that is left to test-nodes.
@@ -307,6 +307,10 @@ bench-pages: go ## censuses against raw reads of the same, the fault recorder ag
 .PHONY: bench-diagnose
 bench-diagnose: go ## the CPU time and memory that diagnose takes of 100 containers (about a minute; needs root and an OCI runtime)
 	TARE_TEST_ALL=1 $(GO) test -count 1 -v -run DiagnoseWeight ./cli
+
+.PHONY: bench-nodes
+bench-nodes: go ## what a study over 1,000 simulated nodes asks of a cluster and of who follows it (about 10 minutes)
+	TARE_TEST_ALL=1 $(GO) test -count 1 -timeout 40m -v -run ManyNodes ./cli/kubectl
 
 .PHONY: bench-aa
 bench-aa: setup ## 20 runs of the same against the same (about 8 minutes)

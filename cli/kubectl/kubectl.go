@@ -133,7 +133,7 @@ func (s *session) Least(ctx context.Context) (cpus int, memory int64, err error)
 	for _, n := range fit {
 		cpus, memory = min(cpus, n.CPUs), min(memory, n.Memory)
 	}
-	s.say("%s: %s\n", report.Counted(len(s.found), "node"), strings.Join(s.names(), ", "))
+	s.say("%s: %s\n", report.Counted(len(s.found), "node"), enumerated(s.names()))
 	return cpus, memory, nil
 }
 
@@ -163,6 +163,15 @@ func (s *session) permitted(err error) error {
 		}
 	}
 	return nodes.Reached(err)
+}
+
+// enumerated names the first few of many.
+func enumerated(names []string) string {
+	const most = 10
+	if more := len(names) - most; more > 0 {
+		names = append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 func (s *session) names() []string {
