@@ -180,7 +180,6 @@ type many struct {
 	mostOfNode                      int
 	firstFetch, lastAcknowledgement time.Time
 
-	parent  *corev1.ConfigMap
 	leases  map[string]*coordinationv1.Lease
 	pods    map[string]*corev1.Pod
 	measure int // pods that do
