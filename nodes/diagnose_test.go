@@ -336,6 +336,13 @@ func TestPatch(t *testing.T) {
 	small.Kind = diagnose.MemoryLimit
 	found = append(found, written, pinned, small)
 	p.Patch(found, "")
+	for _, f := range found {
+		for _, to := range f.Set {
+			if to.Command != "" && !strings.HasPrefix(to.Command, "resources: ") || strings.Contains(to.Command, "reboot") {
+				t.Errorf("%s is told to run %s", f.Container, to.Command)
+			}
+		}
+	}
 	const command = `kubectl patch -n shop deployment web --patch '{"spec":{"template":{"spec":{"containers":[{"name":"app","resources":`
 	for i, want := range []string{
 		command + `{"limits":{"cpu":2}}}]}}}}'`, command + `{"limits":{"cpu":2}}}]}}}}'`, "",

@@ -77,7 +77,7 @@ func (r right) path() string { return strings.TrimSuffix(r.resource+"/"+r.subres
 // NotAllowed says which right the user lacks.
 type NotAllowed struct {
 	Verb, Resource, Namespace, Why string
-	// Roles are the objects that grant all that a diagnosis needs, for kubectl apply; empty of a study, whose are Rights.
+	// Roles are the objects that grant all that a diagnosis needs, for kubectl apply. Those of a study are Rights.
 	Roles string
 }
 
@@ -131,7 +131,8 @@ func (r right) in(namespace string) string {
 func rulesIn(in, namespace string, rights []right) (rules []*rbacv1ac.PolicyRuleApplyConfiguration) {
 	for _, r := range rights {
 		if r.in(namespace) == in {
-			rules = append(rules, rbacv1ac.PolicyRule().WithAPIGroups(r.group).WithResources(r.path()).WithVerbs(r.verbs...))
+			rule := rbacv1ac.PolicyRule().WithAPIGroups(r.group).WithResources(r.path()).WithVerbs(r.verbs...)
+			rules = append(rules, rule)
 		}
 	}
 	return rules

@@ -15,21 +15,12 @@ import (
 // peak is what the device does at most, in one block.
 type peak struct{ copy, fma float64 } // bytes and floating point operations per second
 
-// least is the time that work takes at the device's limits, and the limit that it depends on: its
-// bytes at the rate of a copy or its operations at that of fused multiply-adds, whichever
-// takes longer (the roofline model: Williams, Waterman and Patterson, CACM 52(4), 2009).
-func (p peak) least(bytes, flops float64) (seconds float64, limit string) {
-	move, compute := bytes/p.copy, flops/p.fma
-	if compute > move {
-		return compute, limitFMA
-	}
-	return move, limitCopy
+// takes are the times that work takes at the device's limits: its bytes at the rate of a copy, and its operations
+// at that of fused multiply-adds. The longer is the least that a kernel takes (the roofline model: Williams,
+// Waterman and Patterson, CACM 52(4), 2009).
+func (p peak) takes(k programs.Kernel) (moving, computing float64) {
+	return k.Bytes / p.copy, k.Flops / p.fma
 }
-
-const (
-	limitCopy = "copy in memory"
-	limitFMA  = "multiply-adds"
-)
 
 // peaks are the device's limits by block.
 func (r reading) peaks() map[int]peak {
@@ -65,9 +56,9 @@ func (r reading) results(c record.Condition) map[int]programs.Result {
 
 // kernelTimes are one kernel's figures by block, or those of a program's kernels together.
 type kernelTimes struct {
-	name           string
-	seconds, least map[int]float64 // that they took, and that their work takes at the limits
-	limit          string
+	name              string
+	seconds, least    map[int]float64 // that they took, and that their work takes at the limits
+	moving, computing float64         // of least, what each limit makes it, over all blocks
 }
 
 func newKernelTimes(name string) *kernelTimes {
@@ -75,9 +66,18 @@ func newKernelTimes(name string) *kernelTimes {
 }
 
 func (k *kernelTimes) add(block int, p peak, of programs.Kernel) {
-	least, limit := p.least(of.Bytes, of.Flops)
-	k.least[block] += least
-	k.limit = limit
+	moving, computing := p.takes(of)
+	k.least[block] += max(moving, computing)
+	k.moving += moving
+	k.computing += computing
+}
+
+// limit is that by which the work takes longer.
+func (k *kernelTimes) limit() string {
+	if k.computing > k.moving {
+		return "multiply-adds"
+	}
+	return "copy in memory"
 }
 
 // whole are the kernels of a program together, while no launch is timed by itself.
@@ -96,7 +96,6 @@ func (r reading) whole(s subject, peaks map[int]peak) *kernelTimes {
 			all.seconds[block] = result.Kernels.Seconds
 		}
 	}
-	all.limit = ""
 	return all
 }
 
@@ -157,7 +156,7 @@ func (r reading) limitTable() []report.Part {
 			return
 		}
 		t.Rows = append(t.Rows, []report.Cell{
-			{Text: program + ": " + k.name}, report.Estimated(part, 100), report.Estimated(share, 100), {Text: k.limit},
+			{Text: program + ": " + k.name}, report.Estimated(part, 100), report.Estimated(share, 100), {Text: k.limit()},
 		})
 	}
 	for _, s := range r.subjects {
