@@ -83,8 +83,8 @@ func templateOf(pod corev1.Pod) (t template, ok bool) {
 // Patch adds to remedies the commands of kubectl that make them, for pods that are made from a template. One template
 // has one command for one finding: what suffices for each of its pods. Where that is more than a pod needs itself,
 // the pod's remedy has it, too. A patch or a command that a node wrote is removed: nodes are not trusted. CPUs of
-// its own have no patch: without the node's static CPU manager, the limit would only be a quota. A command goes to the cluster of a
-// file of configuration; empty is kubectl's own.
+// its own have no patch: without the node's static CPU manager, the limit would only be a quota. A command goes to
+// the cluster of a file of configuration; empty is kubectl's own.
 func (p Pods) Patch(found []diagnose.Finding, kubeconfig string) {
 	kubectl := []string{"kubectl"}
 	if kubeconfig != "" {
