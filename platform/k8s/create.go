@@ -96,6 +96,9 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return created{held.NewCreated(held.Steps{ID: l.uid, Start: l.start, Hold: l.hold, Clear: l.clear}), l}, nil
 }
@@ -179,7 +182,10 @@ func (l *launch) start(ctx context.Context) error {
 	if _, _, lost := l.pod.state(); lost != nil {
 		return fmt.Errorf("%s: %w", doing, lost)
 	}
-	return nil
+	if l.spec.Stdout == nil && l.spec.Stderr == nil {
+		return nil
+	}
+	return l.follow()
 }
 
 // stuck says how far the kubelet has come with the pod. It tells the API server alone why.

@@ -219,12 +219,14 @@ func (f *fakeNode) work(ctx context.Context) {
 func (f *fakeNode) runPod(uid string) {
 	logs := filepath.Join(f.dir, "logs", "default_p-node_"+uid, containerName)
 	err := os.MkdirAll(logs, 0o755)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(logs, "0.log"), []byte(moment+"stdout F over\n"), 0o600)
-	}
 	if err != nil {
 		f.t.Error(err)
 	}
+	log, err := os.Create(filepath.Join(logs, "0.log"))
+	if err != nil {
+		f.t.Error(err)
+	}
+	defer log.Close()
 	sandbox, program := "s-"+uid, "c-"+uid
 	for id, kind := range map[string]string{sandbox: "sandbox", program: "container", "other": "container"} {
 		f.mu.Lock()
@@ -244,6 +246,10 @@ func (f *fakeNode) runPod(uid string) {
 	f.publish(&events.TaskStart{ContainerID: program, Pid: gone})
 	f.publish(&events.TaskExit{ContainerID: program, ID: program, Pid: gone, ExitStatus: 3, ExitedAt: timestamppb.Now()})
 	f.publish(&events.TaskDelete{ContainerID: program})
+	time.Sleep(150 * time.Millisecond) // the log is written as late as on a host whose CPUs are busy
+	if _, err := log.WriteString(moment + "stdout F over\n"); err != nil {
+		f.t.Error(err)
+	}
 }
 
 // A pod's whole life, on a kubelet that runs nothing.
@@ -269,6 +275,7 @@ func TestLife(t *testing.T) {
 	if phases := c.(platform.Phased).Phases(); len(phases) < 4 {
 		t.Errorf("phases %v", phases)
 	}
+	await(t, "its output, before the instance is asked for", func() bool { return out.String() == "over\n" })
 	inst, err := c.Instance(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,7 @@ func (l *launch) hold(ctx context.Context) (platform.Instance, error) {
 	i := &instance{Program: engine.NewProgram(l.engine.Requests(), l.spec, l.spec.Name), l: l}
 	_, program, _ := l.pod.state()
 	i.PID, i.Began, i.Exited, i.NotedOOM = program.pid, l.starting, l.pod.ended, l.pod.wasOOMKilled
+	i.Output = l.output
 	l.instance = i
 	if err := i.open(); err != nil {
 		return nil, err
@@ -51,25 +52,28 @@ func (l *launch) hold(ctx context.Context) (platform.Instance, error) {
 		if err := platform.AwaitProgram(ctx, i.PID, "runc"); err != nil {
 			return nil, err
 		}
-		addresses, err := netns.Addresses(procfs.Host.Process(i.PID).Path("ns/net"))
-		if err != nil && i.Runs() {
+		if err := i.findAddress(); err != nil {
 			return nil, err
 		}
-		switch hasOwn := l.spec.Setting.Network == platform.NetworkBridge; {
-		case !hasOwn:
-			i.address = "127.0.0.1"
-		case len(addresses) > 0:
-			i.address = addresses[0].String()
-		}
-	}
-	if l.spec.Stdout != nil || l.spec.Stderr != nil {
-		if err := l.follow(); err != nil {
-			return nil, err
-		}
-		i.Output = l.output
 	}
 	go i.Watch()
 	return i, nil
+}
+
+// findAddress finds the pod's. A program that has ended is in no network any more.
+func (i *instance) findAddress() error {
+	if i.Spec.Setting.Network != platform.NetworkBridge {
+		i.address = "127.0.0.1"
+		return nil
+	}
+	addresses, err := netns.Addresses(procfs.Host.Process(i.PID).Path("ns/net"))
+	if procfs.Gone(err) {
+		return nil
+	}
+	if len(addresses) > 0 {
+		i.address = addresses[0].String()
+	}
+	return err
 }
 
 // open takes hold of the first process. One that has ended is no error.

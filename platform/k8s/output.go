@@ -12,6 +12,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"tare/kernel/file"
 	"tare/platform/engine"
 )
 
@@ -39,14 +40,12 @@ func (l *launch) follow() error {
 	return nil
 }
 
-// lastWrites is how long the CRI plugin may take to write what it has read: it deletes the task when
-// its pipes have ended, and tells nobody when the log is whole.
-const lastWrites = 100 * time.Millisecond
-
-func (l *launch) copyLog(log io.Reader, changes *fsnotify.Watcher, hungUp <-chan struct{}) error {
+// copyLog copies until the log is whole. The CRI plugin deletes the task when its pipes have ended, writes
+// what it has read, and closes the log.
+func (l *launch) copyLog(log *os.File, changes *fsnotify.Watcher, hungUp <-chan struct{}) error {
 	stdout, stderr := l.output.Writers()
 	lines := logReader{from: bufio.NewReader(log), to: map[string]io.Writer{"stdout": stdout, "stderr": stderr}}
-	deleted, last := (<-chan struct{})(l.pod.deleted), (<-chan time.Time)(nil)
+	deleted, closing := (<-chan struct{})(l.pod.deleted), (<-chan time.Time)(nil)
 	for {
 		if err := lines.copy(); err != nil {
 			return err
@@ -54,9 +53,13 @@ func (l *launch) copyLog(log io.Reader, changes *fsnotify.Watcher, hungUp <-chan
 		select {
 		case <-changes.Events:
 		case <-deleted:
-			deleted, last = nil, time.After(lastWrites)
-		case <-last:
-			return lines.copy()
+			ticker := time.NewTicker(2 * time.Millisecond)
+			defer ticker.Stop()
+			deleted, closing = nil, ticker.C
+		case <-closing:
+			if written, err := file.HasWriter(log); err != nil || !written {
+				return errors.Join(lines.copy(), err)
+			}
 		case <-hungUp:
 			return nil
 		}
