@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"tare/platform"
@@ -19,7 +20,7 @@ const (
 
 // manifest is the pod of a program, as JSON.
 func manifest(uid string, spec platform.Spec, program platform.Process, binds []rootfs.Bind) ([]byte, error) {
-	env, err := environment(program.Env)
+	env, err := environment(program.Env, spec.Image.Config.Env)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", spec.Image.Name, err)
 	}
@@ -82,14 +83,22 @@ func resources(s platform.Setting) object {
 // variableName is what Kubernetes 1.30 takes (IsEnvVarName, apimachinery/pkg/util/validation).
 var variableName = regexp.MustCompile(`^[-._a-zA-Z][-._a-zA-Z0-9]*$`)
 
-func environment(all []string) ([]object, error) {
-	env := []object{}
+// environment is that of the container, whose image has variables, too. Those, and the ones that
+// every platform sets, are in each container.
+func environment(all, ofImage []string) ([]object, error) {
+	env, given := []object{}, map[string]bool{}
 	for _, entry := range all {
 		name, value, _ := strings.Cut(entry, "=")
 		if !variableName.MatchString(name) {
 			return nil, fmt.Errorf("variable %q: pods have none of such a name: letters, digits, '_', '-' and '.', no digit first", name)
 		}
+		given[name] = true
 		env = append(env, object{"name": name, "value": literally(value)})
+	}
+	for _, entry := range slices.Concat(platform.Surroundings.Env, ofImage) {
+		if name, _, hasValue := strings.Cut(entry, "="); hasValue && !given[name] {
+			return nil, fmt.Errorf("variable %s cannot be taken away: pods have all that the image has, and PATH and HOSTNAME", name)
+		}
 	}
 	return env, nil
 }

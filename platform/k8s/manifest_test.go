@@ -21,6 +21,7 @@ import (
 
 func podOf(t *testing.T, spec platform.Spec, program platform.Process, binds ...rootfs.Bind) corev1.Pod {
 	t.Helper()
+	program.Env = append(program.Env, platform.Surroundings.Env...)
 	text, err := manifest("0123456789abcdef", spec, program, binds)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func TestManifest(t *testing.T) {
 	if want := []string{"/bin/sh", "-c", "echo $$HOME $$(pwd)"}; !slices.Equal(c.Command, want) {
 		t.Errorf("command %q, want %q", c.Command, want)
 	}
-	if len(c.Env) != 3 || c.Env[1].Value != "$$(HOME)=$$$$" || c.Env[2] != (corev1.EnvVar{Name: "B"}) {
+	if len(c.Env) != 5 || c.Env[1].Value != "$$(HOME)=$$$$" || c.Env[2] != (corev1.EnvVar{Name: "B"}) {
 		t.Errorf("environment %+v", c.Env)
 	}
 	security := pod.Spec.SecurityContext
@@ -71,8 +72,12 @@ func TestManifest(t *testing.T) {
 	if !pod.Spec.HostNetwork || pod.Spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined {
 		t.Errorf("%+v", pod.Spec)
 	}
-	if _, err := manifest("1", spec, platform.Process{Args: []string{"x"}, Env: []string{"A B=1"}}, nil); err == nil || !strings.Contains(err.Error(), "A B") {
-		t.Errorf("a variable that Kubernetes refuses: %v", err)
+	spec.Image.Config.Env = []string{"OF=image", "NOTHING"}
+	for says, env := range map[string][]string{"A B": {"A B=1"}, "PATH": nil, "OF": platform.Surroundings.Env} {
+		_, err := manifest("1", spec, platform.Process{Args: []string{"x"}, Env: env}, nil)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("variables that pods do not have so, %q: %v, want %q", env, err, says)
+		}
 	}
 }
 
@@ -150,7 +155,7 @@ func TestSupports(t *testing.T) {
 func TestRemoveManifest(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "tare-redis.json")
 	for uid, gone := range map[string]bool{"other": false, "0123456789abcdef": true} {
-		text, err := manifest("0123456789abcdef", platform.Spec{Name: "p"}, platform.Process{Args: []string{"x"}}, nil)
+		text, err := manifest("0123456789abcdef", platform.Spec{Name: "p"}, platform.Process{Args: []string{"x"}, Env: platform.Surroundings.Env}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
