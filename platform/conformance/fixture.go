@@ -90,7 +90,7 @@ const page = "weighed and found answering\n"
 
 func furnish(root, busybox string) error {
 	for dir, mode := range map[string]fs.FileMode{
-		"bin": 0o755, "dev": 0o755, "etc": 0o755, "proc": 0o555, "run": 0o755, "srv/seed": 0o755, "sys": 0o555,
+		"bin": 0o755, "data": 0o755, "dev": 0o755, "etc": 0o755, "proc": 0o555, "run": 0o755, "srv/seed": 0o755, "sys": 0o555,
 		"tmp": 0o777 | fs.ModeSticky, "var/tmp": 0o777 | fs.ModeSticky, "www": 0o755,
 	} {
 		full := filepath.Join(root, dir)

@@ -60,6 +60,14 @@ const (
 	// elsewhere is asked of the program, or of the platform; and what a crash leaves is
 	// the machine, which its own tests remove.
 	OtherKernel Trait = "the programs' kernel is another"
+	// LimitsOfNode: another than tare decides on limits of open files and core files, and on
+	// oom_score_adj, which differs by setting.
+	LimitsOfNode Trait = "limits of processes are the node's"
+	// AddedToImage: variables and groups come to those of the image, whose variables have an order of
+	// their own. To take a variable away is refused, as are names that are no words.
+	AddedToImage Trait = "variables and groups come to the image's"
+	// LayerOfImage: the container's layer has no other directories than the image.
+	LayerOfImage Trait = "the layer has the image's directories alone"
 )
 
 func (s suite) has(t Trait) bool { return slices.Contains(s.traits, t) }
