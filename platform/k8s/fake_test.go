@@ -246,7 +246,6 @@ func (f *fakeNode) runPod(uid string) {
 	f.publish(&events.TaskStart{ContainerID: program, Pid: gone})
 	f.publish(&events.TaskExit{ContainerID: program, ID: program, Pid: gone, ExitStatus: 3, ExitedAt: timestamppb.Now()})
 	f.publish(&events.TaskDelete{ContainerID: program})
-	time.Sleep(150 * time.Millisecond) // the log is written as late as on a host whose CPUs are busy
 	if _, err := log.WriteString(moment + "stdout F over\n"); err != nil {
 		f.t.Error(err)
 	}

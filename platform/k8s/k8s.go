@@ -26,8 +26,7 @@
 //
 // Limits of open files and of core files are containerd's, and oom_score_adj follows from the QoS
 // class. A container has all variables of its image: to take one away is refused. It is also in all
-// groups that the image has for its user. Output goes through the container's log, so that it ends at
-// 10 MiB, where a kubelet begins a new one.
+// groups that the image has for its user. Output goes through the container's log.
 //
 // Containerd is the only runtime: the image is imported into its namespace k8s.io, and its events
 // report the start, in phases, and the end.
