@@ -7,16 +7,24 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"tare/kernel/procfs"
 )
 
-// EnterHost executes this program anew, with the same command line, in the mount and control group
-// namespaces of the host's first process. It returns nil where the program is there already. In a
-// container, the first process is the host's only if the container shares the host's process ids.
+// EnterHost executes this program anew, with the command line and the environment that it began with, in
+// the mount and control group namespaces of the host's first process. It returns nil where the program is
+// there already. In a container, the first process is the host's only if the container shares the host's
+// process ids.
 //
 // It needs CAP_SYS_PTRACE, CAP_SYS_CHROOT and CAP_SYS_ADMIN.
 func EnterHost() error {
 	host, inside, err := ofHost()
 	if err != nil || inside {
+		return err
+	}
+	// Of PATH, the directories may have been left out by now that the container lacks.
+	env, err := procfs.Host.Process(os.Getpid()).Environ()
+	if err != nil {
 		return err
 	}
 	// A namespace is a thread's, and execution ends all other threads.
@@ -33,7 +41,7 @@ func EnterHost() error {
 		}
 	}
 	// The file is the container's, which has no path here.
-	return os.NewSyscallError("execve", unix.Exec("/proc/self/exe", os.Args, os.Environ()))
+	return os.NewSyscallError("execve", unix.Exec("/proc/self/exe", os.Args, env))
 }
 
 // ofHost finds the directory of the host's namespaces, and whether this program has its mount namespace. A

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A program in namespaces of its own goes on in those of the first process, with its command line.
+// A program in namespaces of its own goes on in those of the first process, with the command line
+// and the environment that it began with.
 func TestEnterHost(t *testing.T) {
 	const began = "TARE_TEST_BEGAN_APART"
 	_, inside, err := ofHost()
@@ -16,7 +17,8 @@ func TestEnterHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Getenv(began) != "" {
-		t.Logf("with the host's mounts: %t", inside)
+		t.Logf("with the host's mounts: %t, PATH %s", inside, os.Getenv("PATH"))
+		t.Setenv("PATH", "/none")
 		if err := EnterHost(); err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +35,7 @@ func TestEnterHost(t *testing.T) {
 	child.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP}
 	out, err := child.CombinedOutput()
 	apart := strings.Index(string(out), "mounts: false")
-	if again := strings.Index(string(out), "mounts: true"); err != nil || apart < 0 || again < apart {
+	if again := strings.Index(string(out), "mounts: true, PATH "+os.Getenv("PATH")); err != nil || apart < 0 || again < apart {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
