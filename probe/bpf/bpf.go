@@ -47,13 +47,28 @@ func (n Needs) Missing(what, mend string) error {
 	return &probe.Missing{Probe: n.Probe, What: what, Mend: mend}
 }
 
-// Check says what this host lacks before anything is loaded; otherwise it gives the kernel's types.
+// Check says what this host lacks before anything is loaded; otherwise it gives the kernel's types. It is
+// for programs that name processes.
 func (n Needs) Check() (*btf.Spec, error) {
+	kernel, err := n.CheckKernel()
+	if err != nil {
+		return nil, err
+	}
+	return kernel, n.CheckPIDs()
+}
+
+// CheckPIDs says whether processes have the same ids here as in the kernel.
+func (n Needs) CheckPIDs() error {
+	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil && namespace != hostPIDs {
+		return n.Missing("this is a pid namespace, and the kernel names processes by the host's ids", "run in the host's (docker run --pid host)")
+	}
+	return nil
+}
+
+// CheckKernel is Check for programs that name control groups alone.
+func (n Needs) CheckKernel() (*btf.Spec, error) {
 	if _, err := os.Stat(kernelBTF); err != nil {
 		return nil, n.Missing("the kernel does not describe its types ("+err.Error()+")", "a kernel with CONFIG_DEBUG_INFO_BTF")
-	}
-	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil && namespace != hostPIDs {
-		return nil, n.Missing("this is a pid namespace, and the kernel names processes by the host's ids", "run in the host's (docker run --pid host)")
 	}
 	kernel, err := kernelTypes().Kernel()
 	if err != nil {

@@ -56,7 +56,7 @@ type Recording struct {
 // needs.
 func Start(targets []Target, o Options) (_ *Recording, err error) {
 	defer bpf.Share()()
-	kernel, err := needs.Check()
+	kernel, err := needs.CheckKernel()
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,11 @@ func Start(targets []Target, o Options) (_ *Recording, err error) {
 			return nil, err
 		}
 		r.names = append(r.names, t.Name)
+	}
+	if len(followed) > 0 {
+		if err := needs.CheckPIDs(); err != nil {
+			return nil, err
+		}
 	}
 	processes, err := bpf.Identify(followed)
 	if err != nil {
