@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +53,7 @@ func TestStudyOnNodes(t *testing.T) {
 		o.makeRoot(n.Path(rootOnNode))
 	}
 	t.Run("whole", func(t *testing.T) { o.at(t).whole(ctx) })
+	t.Run("pods as a platform", func(t *testing.T) { o.at(t).pods(ctx) })
 	t.Run("kubelet and follower killed", func(t *testing.T) { o.at(t).interrupted(ctx) })
 	t.Run("deleted", func(t *testing.T) { o.at(t).deleted(ctx) })
 	t.Run("diagnosed", func(t *testing.T) { o.at(t).diagnosed(ctx) })
@@ -115,26 +117,43 @@ func (o *onNodes) command(ctx context.Context, program string, args ...string) (
 }
 
 // weigh is a study of a loop that takes a while, on both nodes.
-func (o *onNodes) weigh(ctx context.Context, blocks string, more ...string) (*exec.Cmd, *bytes.Buffer) {
+func (o *onNodes) weigh(ctx context.Context, platforms, blocks string, more ...string) (*exec.Cmd, *bytes.Buffer) {
 	args := append([]string{"weigh", "--nodes", "kubernetes.io/os=linux", "--node-image", o.image}, more...)
-	args = append(args, "--rootfs", rootOnNode, "--platform", "bare,cgroup", "--blocks", blocks, "--yes", "--",
+	args = append(args, "--rootfs", rootOnNode, "--platform", platforms, "--blocks", blocks, "--yes", "--",
 		"/bin/busybox", "sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
 	return o.command(ctx, "kubectl-tare", args...)
 }
 
 // whole: nobody disturbs the study.
 func (o *onNodes) whole(ctx context.Context) {
-	cmd, out := o.weigh(ctx, "3")
+	cmd, out := o.weigh(ctx, "bare,cgroup", "3")
 	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
 		o.Fatalf("%v:\n%s", err, out)
 	}
 	o.Logf("%s", out)
-	o.shown(ctx, out.String())
+	o.shown(ctx, out.String(), "cgroup")
 	o.nothingLeft(ctx)
 }
 
-// shown holds that tare here knows the runs that were fetched, one by one and over the nodes.
-func (o *onNodes) shown(ctx context.Context, said string) {
+// pods: pods of the node's kubelet are measured, and go with their manifests.
+func (o *onNodes) pods(ctx context.Context) {
+	cmd, out := o.weigh(ctx, "bare,k8s", "3")
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
+		o.Fatalf("%v:\n%s", err, out)
+	}
+	o.Logf("%s", out)
+	o.shown(ctx, out.String(), "k8s")
+	o.nothingLeft(ctx)
+	for _, n := range o.Nodes {
+		if left, err := os.ReadDir(n.Path(clustertest.StaticPods)); err != nil || len(left) > 0 {
+			o.Errorf("manifests on %s: %v, %v", n.Name, left, err)
+		}
+	}
+}
+
+// shown holds that tare here knows the runs that were fetched, one by one and over the nodes, with the condition that
+// was compared with bare metal.
+func (o *onNodes) shown(ctx context.Context, said, condition string) {
 	o.Helper()
 	_, study, found := strings.Cut(said, "tare show ")
 	study, _, _ = strings.Cut(study, "\n")
@@ -145,6 +164,9 @@ func (o *onNodes) shown(ctx context.Context, said string) {
 		show, out := o.command(ctx, "tare", "show", asked)
 		if err := show.Run(); err != nil {
 			o.Errorf("tare show %s: %v\n%s", asked, err, out)
+		}
+		if !strings.Contains(out.String(), "\n"+condition+" ") {
+			o.Errorf("tare show %s has no row of %s:\n%s", asked, condition, out)
 		}
 		if asked == study {
 			o.Logf("%s", out)
@@ -159,7 +181,7 @@ func (o *onNodes) shown(ctx context.Context, said string) {
 
 // interrupted: the kubelet of one node is killed while it measures, and so is who follows. Both go on.
 func (o *onNodes) interrupted(ctx context.Context) {
-	cmd, out := o.weigh(ctx, "12")
+	cmd, out := o.weigh(ctx, "bare,cgroup", "12")
 	if err := cmd.Start(); err != nil {
 		o.Fatal(err)
 	}
@@ -190,13 +212,13 @@ func (o *onNodes) interrupted(ctx context.Context) {
 		o.Fatalf("%v:\n%s", err, out)
 	}
 	o.Logf("%s", out)
-	o.shown(ctx, out.String())
+	o.shown(ctx, out.String(), "cgroup")
 	o.nothingLeft(ctx)
 }
 
 // deleted: a study whose object is deleted goes from the cluster, and from the nodes.
 func (o *onNodes) deleted(ctx context.Context) {
-	cmd, out := o.weigh(ctx, "40")
+	cmd, out := o.weigh(ctx, "bare,cgroup", "40")
 	if err := cmd.Start(); err != nil {
 		o.Fatal(err)
 	}
@@ -277,7 +299,7 @@ func (o *onNodes) notAdmitted(ctx context.Context) {
 	if err := o.Call(ctx, "POST", "/api/v1/namespaces", namespace, nil); err != nil {
 		o.Fatal(err)
 	}
-	weigh, weighed := o.weigh(ctx, "3", "-n", "restricted")
+	weigh, weighed := o.weigh(ctx, "bare,cgroup", "3", "-n", "restricted")
 	diagnose, diagnosed := o.command(ctx, "kubectl-tare", "diagnose", "--node-image", o.image, "--job-namespace", "restricted")
 	for cmd, out := range map[*exec.Cmd]*bytes.Buffer{weigh: weighed, diagnose: diagnosed} {
 		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out.String(), "privileged") {
@@ -364,11 +386,11 @@ func (o *onNodes) awaitMeasuring(ctx context.Context, n *clustertest.Node) {
 
 func inDefault(resource string) string { return "/api/v1/namespaces/default/" + resource }
 
-// list gives names of objects that are tare's.
+// list gives names of objects that are tare's, pods of its platform among them.
 func (o *onNodes) list(ctx context.Context, path string) (names []string) {
 	o.Helper()
 	var text []byte
-	if err := o.Call(ctx, "GET", path+"?labelSelector=app.kubernetes.io/managed-by=kubectl-tare", nil, &text); err != nil {
+	if err := o.Call(ctx, "GET", path+"?labelSelector="+url.QueryEscape("app.kubernetes.io/managed-by in (kubectl-tare, tare)"), nil, &text); err != nil {
 		o.Fatal(err)
 	}
 	var all struct {

@@ -3,6 +3,7 @@ package clustertest
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 )
 
@@ -16,6 +17,9 @@ var expected = map[string]string{
 	"kernel/keys/root_maxkeys":  "1000000",
 	"kernel/keys/root_maxbytes": "25000000",
 }
+
+// StaticPods is the directory of a node from which its kubelet takes static pods.
+const StaticPods = "/var/lib/kubelet/manifests"
 
 const containerdSocket = "/run/containerd/containerd.sock"
 
@@ -48,6 +52,7 @@ func (n *Node) programs(c *Cluster) func(m *Machine, o *orders) error {
 			return err
 		}
 		err = errors.Join(
+			os.MkdirAll(m.Path(StaticPods), 0o755),
 			c.showPrograms(m, o),
 			n.showSettings(m, o),
 			m.write("ca.crt", c.trust.pem),
@@ -116,6 +121,7 @@ func kubeletConfig() object {
 		"authorization": object{"mode": "Webhook"},
 		"tlsCertFile":   document("kubelet.crt"), "tlsPrivateKeyFile": document("kubelet.key"),
 		"containerRuntimeEndpoint":  "unix://" + containerdSocket,
+		"staticPodPath":             StaticPods,
 		"cgroupDriver":              "cgroupfs",
 		"failSwapOn":                false,
 		"protectKernelDefaults":     true, // so that it fails where it would change the host
