@@ -281,7 +281,7 @@ func testFreezeEnded(t *testing.T, s suite) {
 func testAttendants(t *testing.T, s suite) {
 	st := s.set(t)
 	l := newLines()
-	spec := st.shell(`mkfifo /tmp/go; echo ready; read -r _ < /tmp/go; yes | head -c 1000000; echo done`)
+	spec := st.shell(`mkfifo /tmp/go; echo ready; read -r _ < /tmp/go; yes | head -c 1000000; echo done; sleep 3600`)
 	spec.Stdout = l
 	inst, ok := st.launch(spec).(platform.Attending)
 	if !ok {

@@ -41,8 +41,13 @@ func testBigOutput(t *testing.T, s suite) {
 	sum := sha256.New()
 	spec := st.shell("seq 1 " + strconv.Itoa(lines))
 	spec.Stdout = sum
-	inst := st.launch(spec)
-	if exit := st.wait(inst); exit.Code != 0 {
+	if s.has(OutputOfRunning) {
+		l := newLines()
+		spec.Args = []string{"sh", "-c", spec.Args[2] + "; sleep 3600"}
+		spec.Stdout = io.MultiWriter(sum, l)
+		st.launch(spec)
+		l.await(st, "\n"+strconv.Itoa(lines)+"\n")
+	} else if exit := st.wait(st.launch(spec)); exit.Code != 0 {
 		t.Errorf("exit %+v", exit)
 	}
 	want := sha256.New()

@@ -66,6 +66,8 @@ const (
 	// AddedToImage: variables and groups come to those of the image, whose variables have an order of
 	// their own. To take a variable away is refused, as are names that are no words.
 	AddedToImage Trait = "variables and groups come to the image's"
+	// OutputOfRunning: of much output, the runtime may lose what is on its way when the program ends.
+	OutputOfRunning Trait = "the last of much output may be lost at the program's end"
 	// LayerOfImage: the container's layer has no other directories than the image.
 	LayerOfImage Trait = "the layer has the image's directories alone"
 )

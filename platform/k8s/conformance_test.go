@@ -13,5 +13,5 @@ func TestConformance(t *testing.T) {
 	state := conformance.OpenDir(t)
 	conformance.Run(t, func(_ *testing.T, ledger platform.Ledger) platform.Platform {
 		return New(Options{StateDir: state, Ledger: ledger})
-	}, img, conformance.LimitsOfNode, conformance.AddedToImage, conformance.LayerOfImage)
+	}, img, conformance.LimitsOfNode, conformance.AddedToImage, conformance.LayerOfImage, conformance.OutputOfRunning)
 }
