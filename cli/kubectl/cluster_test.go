@@ -334,7 +334,7 @@ func (o *onNodes) granted(ctx context.Context) {
 	if err := os.WriteFile(alices, text, 0o600); err != nil {
 		o.Fatal(err)
 	}
-	cmd, out := o.weigh(ctx, "3", "-n", "tare", "--kubeconfig", alices, "--dry-run")
+	cmd, out := o.weigh(ctx, "bare,cgroup", "3", "-n", "tare", "--kubeconfig", alices, "--dry-run")
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(out.String(), "kubectl tare rights") {
 		o.Errorf("without rights: %v:\n%s", err, out)
 	}
@@ -363,7 +363,7 @@ func (o *onNodes) granted(ctx context.Context) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	cmd, out = o.weigh(ctx, "3", "-n", "tare", "--kubeconfig", alices)
+	cmd, out = o.weigh(ctx, "bare,cgroup", "3", "-n", "tare", "--kubeconfig", alices)
 	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
 		o.Errorf("with rights: %v:\n%s", err, out)
 	}
