@@ -244,7 +244,7 @@ bench-platforms: setup build ## S2 as far as this host's CPUs allow: docs/result
 
 .PHONY: bench-gpu
 bench-gpu: setup build ## CUDA programs in containers: docs/results/gpu.md (10 minutes; needs a device of NVIDIA's, and nvcc; nothing else should run)
-	rm -rf bin/gpu-bench && mkdir -p bin/gpu-bench
+	mkdir -p bin/gpu-bench
 	scripts/bench-gpu.sh pack bin/gpu-bench/archive.tar.gz "$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)"
 	tar -C bin/gpu-bench -xzf bin/gpu-bench/archive.tar.gz
 	bin/gpu-bench/bench-gpu.sh run bin/gpu-bench/results

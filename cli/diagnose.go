@@ -38,7 +38,7 @@ func (a *app) diagnose() *cobra.Command {
 	f := &diagnoseFlags{}
 	cmd := &cobra.Command{
 		Use:   "diagnose CONTAINER... | --all | --verify ID",
-		Short: "Find what running containers pay for, and what to set instead",
+		Short: "Find what running containers lose, and what to set instead",
 		Long: `Diagnose finds what running containers lose by the way in which they are contained,
 how much, and which setting ends it. It changes nothing. CONTAINER is a name or an id of
 Docker, containerd, podman, CRI-O or Kubernetes, the path of a control group, or pid:N.

@@ -51,7 +51,7 @@ func Connect(kubeconfig, namespace string) (*Cluster, error) {
 // Log reads what a pod's container has written.
 type Log func(ctx context.Context, namespace, pod, container string) ([]byte, error)
 
-// greatestLog is the size of a log that is accepted from a node. A kubelet keeps 10 MiB, unless it is told otherwise.
+// greatestLog is the size of a log that is accepted from a node. A kubelet keeps 10 MiB by default.
 const greatestLog = 16 << 20
 
 func logReader(client kubernetes.Interface) Log {

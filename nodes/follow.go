@@ -438,8 +438,8 @@ func (f *follower) fetchEnded(ctx context.Context, done fetch) {
 	f.acknowledge(ctx, p, p.pod)
 }
 
-// acknowledge has a pod remove the run that was fetched, and gives the node back. A pod that was not
-// told ends when the study's parent is deleted.
+// acknowledge has a pod remove the run that was fetched, and gives the node back. A pod without an
+// acknowledgement ends when the study's parent is deleted.
 func (f *follower) acknowledge(ctx context.Context, p *part, pod *corev1.Pod) {
 	if p.acknowledged[pod.UID] {
 		return

@@ -152,7 +152,8 @@ func TestCheckRights(t *testing.T) {
 		"list nodes":      "list nodes in the cluster",
 	} {
 		lacking = lacks
-		if err := c.CheckRights(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		err := c.CheckRights(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "rights -n bench ") {
 			t.Errorf("without %s: %v", lacks, err)
 		}
 	}

@@ -76,17 +76,18 @@ func (r right) path() string { return strings.TrimSuffix(r.resource+"/"+r.subres
 
 // NotAllowed says which right the user lacks.
 type NotAllowed struct {
-	Verb, Resource, Namespace, Why string
+	Verb, Resource, Namespace, Why string // the namespace is empty where the right is to the whole cluster
+	Pods                           string // the namespace of the pods
 	// Roles are the objects that grant all that a diagnosis needs, for kubectl apply. Those of a study are Rights.
 	Roles string
 }
 
 func (n *NotAllowed) Error() string {
-	where, option := "in namespace "+n.Namespace, " -n "+n.Namespace
+	where := "in namespace " + n.Namespace
 	if n.Namespace == "" {
-		where, option = "in the cluster", ""
+		where = "in the cluster"
 	}
-	grant := "an administrator grants all that is needed: kubectl tare rights" + option + " --user NAME | kubectl apply -f -"
+	grant := "an administrator grants all that is needed: kubectl tare rights -n " + n.Pods + " --user NAME | kubectl apply -f -"
 	if n.Roles != "" {
 		grant = "the Role above grants all that is needed"
 	}
@@ -112,7 +113,7 @@ func (c *Cluster) check(ctx context.Context, rights []right) error {
 				return fmt.Errorf("ask what you may do: %w", err)
 			}
 			if !answer.Status.Allowed {
-				return &NotAllowed{Verb: verb, Resource: r.name(), Namespace: namespace, Why: r.why}
+				return &NotAllowed{Verb: verb, Resource: r.name(), Namespace: namespace, Why: r.why, Pods: c.Namespace}
 			}
 		}
 	}
@@ -249,7 +250,7 @@ func (n *NoCluster) Unwrap() error { return n.Err }
 func Reached(err error) error {
 	request, timeout := new(url.Error), net.Error(nil)
 	if errors.Is(err, context.Canceled) {
-		return err // whoever asked gave up
+		return err // the command was cancelled
 	}
 	if errors.As(err, &request) {
 		return &NoCluster{request}

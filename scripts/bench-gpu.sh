@@ -162,6 +162,9 @@ stand_in() {
 
 run() {
 	out=$1 seconds=${2:-480}
+	case $seconds in
+	*[!0-9]* | 0*) die "$seconds: want whole seconds, such as 480" ;;
+	esac
 	deadline=$(($(date +%s) + seconds))
 	shift
 	[ $# -eq 0 ] || shift

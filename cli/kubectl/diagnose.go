@@ -28,7 +28,7 @@ func (s *session) diagnose(args []string) *cobra.Command {
 	var node, jobs string
 	cmd := &cobra.Command{
 		Use:   "diagnose [TYPE/NAME]",
-		Short: "Find what pods pay for, and what to set instead",
+		Short: "Find what pods lose, and what to set instead",
 		Long: `Diagnose has each node diagnose the containers of the pods that run there, as tare diagnose
 does, and shows what all nodes found. It changes nothing. TYPE is pod, deployment, statefulset
 or daemonset. Without TYPE/NAME it diagnoses all pods of the namespace.
@@ -36,8 +36,9 @@ or daemonset. Without TYPE/NAME it diagnoses all pods of the namespace.
 Where a finding has a limit or a request to set, the command of kubectl that sets it stands below
 the tables. It replaces the pods of the Deployment, StatefulSet or DaemonSet.
 
-On each node one pod looks, in the namespace of the pods or in that of --job-namespace. It needs
-root on the node: docs/nodes.md says which privileges it has, and why. Nothing of it stays.`,
+A pod of tare's on each node does the work, in the namespace of the pods or in that of
+--job-namespace, and is removed then. It needs root on the node: docs/nodes.md lists its
+privileges, and why it has them.`,
 		Example: `  kubectl tare diagnose pod/web-1
   kubectl tare diagnose deployment/web --for 30s --fail-on high
   kubectl tare diagnose -n shop --job-namespace tare
@@ -52,7 +53,7 @@ root on the node: docs/nodes.md says which privileges it has, and why. Nothing o
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&node, "node", "", "all pods of this `NODE`, of every namespace")
-	flags.StringVar(&jobs, "job-namespace", "", "`NAMESPACE` of the pods that look (default: that of --namespace)")
+	flags.StringVar(&jobs, "job-namespace", "", "`NAMESPACE` of the pods that do the work (default: that of --namespace)")
 	s.imageFlag(flags)
 	s.clusterFlags(flags)
 	return cmd

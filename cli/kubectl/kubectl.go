@@ -38,7 +38,7 @@ and by tare's command line. tare show and tare export read the runs here.
 
 Measuring needs root on the nodes. docs/nodes.md says which privileges a pod has, and why.
 
-Diagnose finds what pods of the cluster pay for. It keeps nothing.
+Diagnose finds what pods of the cluster lose. It keeps nothing.
 
 Ctrl-C leaves the nodes measuring: kubectl tare resume STUDY, or the same command again, goes on
 and fetches what they keep. kubectl delete configmap tare-STUDY ends it and removes everything.`
