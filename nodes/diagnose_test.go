@@ -362,3 +362,28 @@ func TestPatch(t *testing.T) {
 		t.Errorf("a pod without a template has %+v", to)
 	}
 }
+
+// FuzzPatch: whatever a node proposes to run, what is printed of it is one command of kubectl with amounts alone.
+func FuzzPatch(f *testing.F) {
+	f.Add("resources: {limits: {cpu: 300m}}")
+	f.Add("resources: {limits: {cpu: null}} # requests.cpu is its share")
+	f.Add("resources: {limits: {memory: 64Mi, 'a''b': 1}, x: {$(reboot): 2}}")
+	f.Add("echo 1 > /proc/sysrq-trigger")
+	web := subject("web-1", "a")
+	f.Fuzz(func(t *testing.T, command string) {
+		p := Pods{running: map[string][]string{}, of: map[string]corev1.Pod{}}
+		p.add(*web)
+		found := []diagnose.Finding{{
+			Container: "shop/web-1/app", Kind: diagnose.Throttled, Set: []diagnose.Remedy{{Command: command, Patch: command}},
+		}}
+		p.Patch(found, "")
+		got := found[0].Set[0].Patch
+		if got == "" {
+			return
+		}
+		text, ok := strings.CutPrefix(got, "kubectl patch -n shop deployment web --patch '")
+		if !ok || strings.Contains(strings.TrimSuffix(text, "'"), "'") {
+			t.Fatalf("%q becomes %s", command, got)
+		}
+	})
+}

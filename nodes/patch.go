@@ -27,9 +27,12 @@ func fragmentOf(to diagnose.Remedy) (f fragment, ok bool) {
 	if !strings.HasPrefix(to.Command, "resources: ") || yaml.Unmarshal([]byte(to.Command), &f) != nil {
 		return f, false
 	}
-	for _, of := range f.Resources {
-		for _, amount := range of {
-			if _, err := quantity(amount); err != nil {
+	for section, of := range f.Resources {
+		if section != "limits" && section != "requests" {
+			return f, false
+		}
+		for name, amount := range of {
+			if _, err := quantity(amount); err != nil || name != "cpu" && name != "memory" {
 				return f, false
 			}
 		}
