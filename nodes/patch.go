@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -83,11 +84,31 @@ func templateOf(pod corev1.Pod) (t template, ok bool) {
 	return t, by.Kind == "StatefulSet" || by.Kind == "DaemonSet"
 }
 
+// revision is which of its template's revisions a pod was made from.
+func revision(pod corev1.Pod) string {
+	return cmp.Or(pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey], pod.Labels[appsv1.ControllerRevisionHashLabelKey])
+}
+
+// youngest gives the youngest pod of each template. Pods of another revision are about to be replaced.
+func (p Pods) youngest() map[template]corev1.Pod {
+	all := map[template]corev1.Pod{}
+	for _, pod := range p.of {
+		t, ok := templateOf(pod)
+		if !ok {
+			continue
+		}
+		if other, isKnown := all[t]; !isKnown || other.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			all[t] = pod
+		}
+	}
+	return all
+}
+
 // Patch adds to remedies the commands of kubectl that make them, for pods that are made from a template. One template
-// has one command for one finding: what suffices for each of its pods. Where that is more than a pod needs itself,
-// the pod's remedy has it, too. A patch or a command that a node wrote is removed: nodes are not trusted. CPUs of
-// its own have no patch: without the node's static CPU manager, the limit would only be a quota. A command goes to
-// the cluster of a file of configuration; empty is kubectl's own.
+// has one command for one finding: what suffices for each pod of its newest revision. Where that is more than a pod
+// needs itself, the pod's remedy has it, too. A patch or a command that a node wrote is removed: nodes are not trusted.
+// CPUs of its own have no patch: without the node's static CPU manager, the limit would only be a quota. A command goes
+// to the cluster of a file of configuration; empty is kubectl's own.
 func (p Pods) Patch(found []diagnose.Finding, kubeconfig string) {
 	kubectl := []string{"kubectl"}
 	if kubeconfig != "" {
@@ -98,12 +119,14 @@ func (p Pods) Patch(found []diagnose.Finding, kubeconfig string) {
 		container string
 		finding   diagnose.Kind
 	}
+	youngest := p.youngest()
 	placeOf := func(f diagnose.Finding) (at place, ok bool) {
 		pod, isKnown := p.of[f.Container]
 		if !isKnown {
 			return at, false
 		}
 		at.template, ok = templateOf(pod)
+		ok = ok && revision(pod) == revision(youngest[at.template])
 		at.container, at.finding = f.Container[strings.LastIndexByte(f.Container, '/')+1:], f.Kind
 		return at, ok
 	}
