@@ -24,6 +24,8 @@ const (
 	loading = 2 * time.Minute
 	// jobKept is for how long a Job stays that has ended and that nobody deletes.
 	jobKept = 5 * time.Minute
+	// longestPause is that before a log is read for the last time; the first is of a second.
+	longestPause = 4 * time.Second
 	// logLimit is for how long reading a log may take, and deleting the Jobs.
 	logLimit = time.Minute
 )
@@ -179,11 +181,18 @@ type awaited struct {
 	isRead, hasAnswered bool
 }
 
-// answer reads the document from the log of a pod. The log may have warnings beside it.
+// answer reads the document from the log of a pod, again where that fails. The log may have warnings beside it.
 func (c *Cluster) answer(ctx context.Context, node, pod string) Answer {
 	ctx, cancel := context.WithTimeout(ctx, logLimit)
 	defer cancel()
 	log, err := c.Log(ctx, c.Namespace, pod, measurer)
+	for wait := time.Second; err != nil && wait <= longestPause; wait *= 2 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+			log, err = c.Log(ctx, c.Namespace, pod, measurer)
+		}
+	}
 	if err != nil {
 		return Answer{Node: node, Missing: fmt.Sprintf("reading its log: %v", err)}
 	}

@@ -70,6 +70,10 @@ func TestPodsToDiagnose(t *testing.T) {
 		{"a namespace", Wanted{}, []runtime.Object{subject("web-1", "b"), other, ours}, map[string][]string{"b": {"shop/batch/app", "shop/web-1/app"}}, "", ""},
 		{"one of two is pending", Wanted{Kind: "deployment", Name: "web"}, []runtime.Object{web, subject("web-1", "a"), subject("web-2", "", isPending)},
 			map[string][]string{"a": {"shop/web-1/app"}}, "pod shop/web-2 is pending, and left out: not scheduled: 0/2 nodes are available", ""},
+		{"four of five are pending", Wanted{}, []runtime.Object{subject("web-0", "a"),
+			subject("web-1", "", isPending), subject("web-2", "", isPending), subject("web-3", "", isPending), subject("web-4", "", isPending)},
+			map[string][]string{"a": {"shop/web-0/app"}},
+			"4 pods (shop/web-1, shop/web-2, shop/web-3, ...) are pending, and left out: not scheduled: 0/2 nodes are available", ""},
 		{"no such pod", Wanted{Kind: "pod", Name: "web"}, nil, nil, "", "namespace shop has no pod web: kubectl get -n shop pod lists them"},
 		{"no such deployment", Wanted{Kind: "deployment", Name: "wbe"}, []runtime.Object{web}, nil, "", "namespace shop has no deployment wbe: kubectl get"},
 		{"a deployment without pods", Wanted{Kind: "deployment", Name: "web"}, []runtime.Object{web, other}, nil, "", "deployment web of namespace shop has no pod"},
@@ -96,7 +100,7 @@ func TestPodsToDiagnose(t *testing.T) {
 					t.Errorf("%s has %q, want %q", node, pods.running[node], want)
 				}
 			}
-			if len(pods.running) != len(c.want) || strings.Join(pods.Notes, "") != c.note {
+			if len(pods.running) != len(c.want) || strings.Join(pods.Notes(), "") != c.note {
 				t.Errorf("%+v, want the note %q", pods, c.note)
 			}
 		})
@@ -361,6 +365,49 @@ func TestPatch(t *testing.T) {
 	if to := found[2].Set[0]; to.Says != "a quota of 1" {
 		t.Errorf("a pod without a template has %+v", to)
 	}
+}
+
+// While a Deployment is rolled out, pods of the revision before have no say.
+func TestPatchDuringARollout(t *testing.T) {
+	p := Pods{running: map[string][]string{}, of: map[string]corev1.Pod{}}
+	for i, revision := range []string{"5d9", "77c"} {
+		p.add(*subject("web-"+revision, "a", func(pod *corev1.Pod) {
+			pod.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC))
+			pod.Labels["pod-template-hash"], pod.OwnerReferences[0].Name = revision, "web-"+revision
+		}))
+	}
+	needs := func(pod, cpu string) diagnose.Finding {
+		return diagnose.Finding{Container: "shop/" + pod + "/app", Kind: diagnose.Throttled, Set: []diagnose.Remedy{
+			{Command: "resources: {limits: {cpu: " + cpu + "}}"},
+		}}
+	}
+	found := []diagnose.Finding{needs("web-5d9", "4"), needs("web-77c", "2")}
+	p.Patch(found, "")
+	if old, now := found[0].Set[0].Patch, found[1].Set[0].Patch; old != "" || !strings.Contains(now, `"cpu":2`) {
+		t.Errorf("before: %q; now: %q", old, now)
+	}
+}
+
+// A log that cannot be read at once is read again.
+func TestDiagnoseReadsALogAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooks(t, "a", "b")
+		read := l.cluster.Log
+		failures := map[string]int{jobName(l.d.ID, 0) + "-x": 3, jobName(l.d.ID, 1) + "-x": 4}
+		l.cluster.Log = func(ctx context.Context, namespace, pod, container string) ([]byte, error) {
+			if failures[pod]--; failures[pod] >= 0 {
+				return nil, errors.New("the kubelet does not answer")
+			}
+			return read(ctx, namespace, pod, container)
+		}
+		answers, err := l.diagnose(t.Context(), func() {
+			l.pod(0, hasEndedWell)
+			l.pod(1, hasEndedWell)
+		})
+		if err != nil || len(answers) != 2 || answers[0].Missing != "" || !strings.Contains(answers[1].Missing, "the kubelet") {
+			t.Errorf("%+v, %v", answers, err)
+		}
+	})
 }
 
 // FuzzPatch: whatever a node proposes to run, what is printed of it is one command of kubectl with amounts alone.

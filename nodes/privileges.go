@@ -78,6 +78,7 @@ func measuring(capabilities []Privilege) *corev1ac.SecurityContextApplyConfigura
 	}
 	return corev1ac.SecurityContext().
 		WithRunAsUser(0).
+		WithReadOnlyRootFilesystem(true).
 		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL").WithAdd(added...)).
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeUnconfined)).
 		WithAppArmorProfile(corev1ac.AppArmorProfile().WithType(corev1.AppArmorProfileTypeUnconfined))

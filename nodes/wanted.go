@@ -48,10 +48,35 @@ func (n *NoPod) Error() string { return n.What + ": " + n.Mend }
 
 // Pods are those whose containers are diagnosed.
 type Pods struct {
-	Notes []string // what is left out, and why
-
 	running map[string][]string   // by node: NAMESPACE/POD/CONTAINER
 	of      map[string]corev1.Pod // by NAMESPACE/POD/CONTAINER
+	out     []leftOut
+}
+
+// leftOut are pods of which no container runs, for one reason.
+type leftOut struct {
+	phase, why string
+	pods       []string
+}
+
+// mostNamed is how many pods are named that are left out for one reason.
+const mostNamed = 3
+
+// Notes say which pods are left out, and why.
+func (p Pods) Notes() (notes []string) {
+	for _, o := range p.out {
+		subject := "pod " + o.pods[0] + " is"
+		if count := len(o.pods); count > 1 {
+			named := min(count, mostNamed)
+			subject = fmt.Sprintf("%d pods (%s", count, strings.Join(o.pods[:named], ", "))
+			if count > named {
+				subject += ", ..."
+			}
+			subject += ") are"
+		}
+		notes = append(notes, fmt.Sprintf("%s %s, and left out: %s", subject, o.phase, o.why))
+	}
+	return notes
 }
 
 // Nodes are those on which the pods are, by name.
@@ -84,8 +109,8 @@ func (c *Cluster) Pods(ctx context.Context, w Wanted) (Pods, error) {
 	if len(p.of) > 0 {
 		return p, nil
 	}
-	if len(p.Notes) > 0 {
-		return p, fmt.Errorf("no container runs: %s", strings.Join(p.Notes, "; "))
+	if notes := p.Notes(); notes != nil {
+		return p, fmt.Errorf("no container runs: %s", strings.Join(notes, "; "))
 	}
 	switch {
 	case w.Node != "":
@@ -173,5 +198,11 @@ func (p *Pods) add(pod corev1.Pod) {
 	if pod.Status.Phase == corev1.PodFailed {
 		why = failure(&pod)
 	}
-	p.Notes = append(p.Notes, fmt.Sprintf("pod %s is %s, and left out: %s", name, strings.ToLower(string(pod.Status.Phase)), why))
+	phase := strings.ToLower(string(pod.Status.Phase))
+	i := slices.IndexFunc(p.out, func(o leftOut) bool { return o.phase == phase && o.why == why })
+	if i < 0 {
+		i = len(p.out)
+		p.out = append(p.out, leftOut{phase: phase, why: why})
+	}
+	p.out[i].pods = append(p.out[i].pods, name)
 }

@@ -110,7 +110,7 @@ func (s *session) look(
 	if ctx.Err() != nil {
 		return seen, errors.New("stopped: what was made in the cluster is deleted, or goes by itself")
 	}
-	seen.Notes = pods.Notes
+	seen.Notes = pods.Notes()
 	switch {
 	case err != nil && answers == nil:
 		return seen, nodes.Reached(err)
