@@ -33,7 +33,7 @@ func needless(h *Host, f *Facts) []Finding {
 		{"waited by other containers", fmt.Sprintf("%s s in each second", report.Rounded(others, 2)), "sched_switch"},
 		{"refused by the quota", held.Cost.String(), "see " + held.ID},
 	}
-	one.Set = []Remedy{{Says: "its CPU shares alone, without a quota", Command: noQuotaCommand(f), Change: quotaChange(cgroup.Bandwidth{})}}
+	one.Set = []Remedy{{Says: "instead of a greater quota: its CPU shares alone", Command: noQuotaCommand(f), Change: quotaChange(cgroup.Bandwidth{})}}
 	return []Finding{one}
 }
 

@@ -82,6 +82,9 @@ func (d *NodesDocument) Sheet(isWhole bool) report.Sheet {
 	s.Facts = []string{fmt.Sprintf("nodes: %d (%s)", len(d.Nodes), report.Counted(containers, "container"))}
 	s.Parts = append(report.Filled(table(d.found, false), settingsOf(d.found...)), evidenceOf(d.found, isWhole)...)
 	for _, f := range d.found {
+		if f.Within != "" {
+			continue // its remedies are alternatives to those of the finding that it is within
+		}
 		for _, to := range f.Set {
 			if to.Patch != "" && !slices.Contains(s.Next, to.Patch) {
 				s.Next = append(s.Next, to.Patch)
