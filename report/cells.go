@@ -22,6 +22,9 @@ func Estimated(e stats.Estimate, scale float64) Cell {
 	}
 	figure, from, to := supported(v, low, high)
 	if low > 0 && high/low > unbounded {
+		if v > unbounded || v < 1/unbounded {
+			figure = "–" // digits of nothing
+		}
 		return Cell{Text: figure, Detail: "not bounded"}
 	}
 	return Cell{Text: figure, Detail: from + " to " + to}

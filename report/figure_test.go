@@ -56,6 +56,7 @@ func TestNoFigureAboveZeroIsZero(t *testing.T) {
 		{2, -3, 90, "0 (0 to 90)"},
 		{0.02, 0.001, 900, "0.02 (0.001 to 900)"},
 		{400, 9e-7, 8e8, "400 (not bounded)"},
+		{1.4e25, 3e-9, 6e51, "– (not bounded)"},
 		{434, 3e-49, 6e51, "400 (not bounded)"},
 	} {
 		got := Said(stats.Estimate{Value: c.v, Interval: stats.Interval{Low: c.low, High: c.high}, N: 3}, 1)
