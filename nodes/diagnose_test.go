@@ -410,7 +410,7 @@ func TestDiagnoseReadsALogAgain(t *testing.T) {
 	})
 }
 
-// FuzzPatch: whatever a node proposes to run, what is printed of it is one command of kubectl with amounts alone.
+// FuzzPatch holds that a node has nothing printed but one kubectl patch command, in one pair of quotes.
 func FuzzPatch(f *testing.F) {
 	f.Add("resources: {limits: {cpu: 300m}}")
 	f.Add("resources: {limits: {cpu: null}} # requests.cpu is its share")

@@ -89,7 +89,7 @@ func revision(pod corev1.Pod) string {
 	return cmp.Or(pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey], pod.Labels[appsv1.ControllerRevisionHashLabelKey])
 }
 
-// youngest gives the youngest pod of each template. Pods of another revision are about to be replaced.
+// youngest gives the youngest pod of each template. In a rollout, pods of another revision are about to be replaced.
 func (p Pods) youngest() map[template]corev1.Pod {
 	all := map[template]corev1.Pod{}
 	for _, pod := range p.of {
@@ -97,7 +97,9 @@ func (p Pods) youngest() map[template]corev1.Pod {
 		if !ok {
 			continue
 		}
-		if other, isKnown := all[t]; !isKnown || other.CreationTimestamp.Before(&pod.CreationTimestamp) {
+		other, isKnown := all[t]
+		later := cmp.Or(pod.CreationTimestamp.Compare(other.CreationTimestamp.Time), cmp.Compare(pod.Name, other.Name))
+		if !isKnown || later > 0 {
 			all[t] = pod
 		}
 	}

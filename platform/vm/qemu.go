@@ -131,7 +131,7 @@ func (e Engine) arguments(o startOrder) []string {
 	}
 	args := []string{
 		"-name", "tare", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-		// QEMU's own filter of system calls: whoever escapes into it gets neither another user nor a program.
+		// QEMU's own seccomp filter: a guest that breaks out can neither become another user nor execute a program.
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 		// A PC of the older kind: disks are added to it while it runs without a port
 		// having been kept for each.

@@ -81,9 +81,15 @@ func (d *NodesDocument) Sheet(isWhole bool) report.Sheet {
 	}
 	s.Facts = []string{fmt.Sprintf("nodes: %d (%s)", len(d.Nodes), report.Counted(containers, "container"))}
 	s.Parts = append(report.Filled(table(d.found, false), settingsOf(d.found...)), evidenceOf(d.found, isWhole)...)
+	hasPatch := map[string]bool{}
 	for _, f := range d.found {
-		if f.Within != "" {
-			continue // its remedies are alternatives to those of the finding that it is within
+		if slices.ContainsFunc(f.Set, func(to Remedy) bool { return to.Patch != "" }) {
+			hasPatch[f.ID] = true
+		}
+	}
+	for _, f := range d.found {
+		if hasPatch[f.Within] {
+			continue // one command for one cost: this finding's is an alternative
 		}
 		for _, to := range f.Set {
 			if to.Patch != "" && !slices.Contains(s.Next, to.Patch) {
