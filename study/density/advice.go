@@ -2,6 +2,7 @@ package density
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -71,12 +72,14 @@ func (r reading) stop(a arm) (advise.Advice, bool) {
 	if tail := r.tailCliff(a); tail.found() && (!first.found() || tail.Before < first.Before) {
 		first, what, then = tail, "memory demand where the p99 rises", "p99 beyond, over that before"
 	}
-	if !first.found() {
+	// Where it begins is as far known as its interval: the whole range of what was measured is nothing known.
+	if !first.found() || first.At.Interval.Low <= float64(a.numbers[0]) {
 		return advise.Advice{}, false
 	}
+	safe := math.Floor(10*first.overcommit.Interval.Low) / 10
 	return advise.Advice{
 		Rule: "stop-before-the-cliff", Source: "S3",
-		Set: fmt.Sprintf("keep the memory demand of all programs, idle ones included, below %.1f times the memory", r.overcommitAt(a, first.Before)),
+		Set: fmt.Sprintf("keep the memory demand of all programs, idle ones included, below %g times the memory", safe),
 		For: "hosts where a latency-critical service has neighbours with " + a.factor(FactorSwap) + " swap",
 		Evidence: []advise.Evidence{
 			r.evidence(what, "times the box", first.overcommit, a), r.evidence(then, "times", first.Times, a),

@@ -195,6 +195,14 @@ func TestAdvice(t *testing.T) {
 	if len(rules) != 2 || !strings.Contains(got, "stop-before-the-cliff") || !strings.Contains(got, "memory.swappiness 0") {
 		t.Errorf("advised:\n%s", got)
 	}
+	if !strings.Contains(got, "below 2 times the memory") { // where its place's interval begins
+		t.Errorf("advised:\n%s", got)
+	}
+	loose := withOrder(Interleaved, 5, file(truth{cliff: s3.cliff, keeps: 0.7, slows: 1, noise: 0.5}))
+	loose.seed = 3
+	if all := Advice(loose.run(t)); len(all) != 0 {
+		t.Errorf("advised where a fall may be anywhere: %+v", all)
+	}
 	never := withOrder(Interleaved, 5, file(truth{noise: 0.02})).run(t)
 	if all := Advice(never); len(all) != 0 {
 		t.Errorf("advised where nothing is wrong: %+v", all)
