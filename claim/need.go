@@ -1,5 +1,7 @@
 package claim
 
+import "slices"
+
 // Abilities are what of a host bears on which claims its runs can decide.
 type Abilities struct {
 	CPUs     int
@@ -14,6 +16,9 @@ type Need struct {
 	Host string // one that has it, in words: "a host with an NVIDIA GPU"
 	// Part is what stays open without it; empty is the whole claim, for which nothing need be run then.
 	Part string
+	// Open tells that the verdict stays open with that part: a run shows the rest of the claim, and
+	// decides nothing.
+	Open bool
 	met  func(Abilities) bool
 }
 
@@ -37,7 +42,12 @@ func (c Claim) Elsewhere(on Abilities) string {
 	return ""
 }
 
-// The needs of claims. One with a part is given it by [Need.partly].
+// Open tells whether a run on a host shows a part of a claim, and cannot decide it.
+func (c Claim) Open(on Abilities) bool {
+	return slices.ContainsFunc(c.Unmet(on), func(n Need) bool { return n.Open })
+}
+
+// The needs of claims. One with a part is given it by [Need.partly] or [Need.leavesOpen].
 var (
 	needsCounters = Need{
 		Host: "a host whose processor counts instructions (a virtual machine needs a virtual PMU)",
@@ -63,15 +73,25 @@ var (
 		Host: "a host with three CPUs or more",
 		met:  func(on Abilities) bool { return on.CPUs >= 3 },
 	}
+	needsKVMOrEightCPUs = Need{
+		Host: "a host with KVM, or with eight CPUs or more",
+		met:  func(on Abilities) bool { return on.KVM || on.CPUs >= 8 },
+	}
 	needsEightCPUs = Need{
 		Host: "a host with eight CPUs or more",
 		met:  func(on Abilities) bool { return on.CPUs >= 8 },
 	}
 )
 
-// partly is the need of one part of a claim.
+// partly is the need of one part of a claim, the others of which may decide it.
 func (n Need) partly(part string) Need {
 	n.Part = part
+	return n
+}
+
+// leavesOpen is the need of a part without which a claim cannot be decided.
+func (n Need) leavesOpen(part string) Need {
+	n.Part, n.Open = part, true
 	return n
 }
 
@@ -82,8 +102,8 @@ var (
 	pagesInShort  = []string{"tare", "pages", "--aslr", "off", "--steady", "10s"}
 	hugePages     = []string{"--huge-pages", "always", "--disruptive"}
 
-	transcodingInShort = []string{
-		"tare", "platforms", "--workload", "ffmpeg", "--cpus", "0.5,1,1.5,2", "--platform", "oci",
+	transcoding = []string{
+		"tare", "platforms", "--workload", "ffmpeg", "--platform", "docker", "--cpus", "0.5,1,1.5,2", "--causes", "off",
 	}
 
 	cpuInShort = []string{

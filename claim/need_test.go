@@ -24,7 +24,7 @@ func TestWhichHostCouldDecide(t *testing.T) {
 	whole := claim.Abilities{CPUs: 8, Counters: true, KVM: true, GPU: true, Clock: true}
 	small := claim.Abilities{CPUs: 2}
 	elsewhere := []string{}
-	partly := []string{}
+	partly, open := []string{}, []string{}
 	for _, c := range claim.All() {
 		if unmet := c.Unmet(whole); len(unmet) > 0 {
 			t.Errorf("%s lacks %s on a host that has everything", c.ID, unmet[0].Host)
@@ -40,11 +40,17 @@ func TestWhichHostCouldDecide(t *testing.T) {
 		case len(c.Unmet(small)) > 0:
 			partly = append(partly, c.ID)
 		}
+		if c.Elsewhere(small) == "" && c.Open(small) {
+			open = append(open, c.ID)
+		}
 	}
 	if want := []string{"S1.10", "S1.13", "S1.14", "S1.15", "S2.6", "S2.7", "S2.9b"}; !slices.Equal(elsewhere, want) {
 		t.Errorf("two CPUs cannot decide %q, want %q", elsewhere, want)
 	}
 	if want := []string{"S2.1", "S2.2", "S2.3", "S2.4", "S2.10", "S4.3"}; !slices.Equal(partly, want) {
-		t.Errorf("two CPUs decide %q in part, want %q", partly, want)
+		t.Errorf("two CPUs show %q in part, want %q", partly, want)
+	}
+	if want := []string{"S2.1", "S2.2", "S2.3", "S2.4", "S2.10"}; !slices.Equal(open, want) {
+		t.Errorf("two CPUs leave %q open, want %q", open, want)
 	}
 }

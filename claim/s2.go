@@ -16,8 +16,8 @@ var pinning = Paper{
 var s2 = []Claim{
 	{
 		ID: "S2.1", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "ffmpeg"},
-		Quick: transcodingInShort,
-		Needs: []Need{needsKVM.partly("virtual machines")},
+		Quick: transcoding,
+		Needs: []Need{needsKVM.leavesOpen("virtual machines")},
 		Short: "for computing, pinning helps containers and not VMs",
 		Says:  "A program that only computes loses a factor of two or more in a virtual machine of any size, pinned or not; a container inside one loses more, the less the larger it is; a pinned container on bare metal loses least of all, and pinning helps there alone.",
 		Published: []Figure{
@@ -31,7 +31,7 @@ var s2 = []Claim{
 	{
 		ID: "S2.2", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "mpi-search"},
 		Quick:     []string{"tare", "platforms", "--workload", "mpi-search", "--causes", "off"},
-		Needs:     []Need{needsKVM.partly("virtual machines"), needsEightCPUs.partly("being on a par")},
+		Needs:     []Need{needsKVM.leavesOpen("virtual machines"), needsEightCPUs.leavesOpen("being on a par")},
 		Short:     "for communicating ranks containers cost more than VMs",
 		Says:      "Ranks that communicate more than they compute lose most in containers on bare metal, less in containers inside a VM, and least in a VM alone, which is on a par with bare metal from 8 cores on; the gap shrinks with more cores while its ratio stays.",
 		Published: []Figure{exactly("cores from which VM is as BM", 8, "")},
@@ -42,7 +42,7 @@ var s2 = []Claim{
 	{
 		ID: "S2.3", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "wordpress"},
 		Quick:         []string{"tare", "platforms", "--workload", "wordpress", "--causes", "off"},
-		Needs:         []Need{needsThreeCPUs.partly("vanilla against pinned"), needsKVM.partly("virtual machines")},
+		Needs:         []Need{needsThreeCPUs.leavesOpen("vanilla against pinned"), needsKVM.partly("virtual machines")},
 		Short:         "for a web site vanilla containers cost most, pinned least",
 		Says:          "A web site loses most in small vanilla containers, twice bare metal's time on 2 cores and ever less on more; pinned containers lose least; containers in a VM lose a little less than the VM alone, and a pinned VM less than a vanilla one.",
 		Published:     []Figure{exactly("vanilla CN over BM, 2 cores", 2, "times")},
@@ -54,7 +54,7 @@ var s2 = []Claim{
 	{
 		ID: "S2.4", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "cassandra"},
 		Quick:         []string{"tare", "platforms", "--workload", "cassandra", "--causes", "off"},
-		Needs:         []Need{needsThreeCPUs.partly("vanilla against pinned"), needsKVM.partly("virtual machines")},
+		Needs:         []Need{needsThreeCPUs.leavesOpen("vanilla against pinned"), needsKVM.partly("virtual machines")},
 		Short:         "pinned, a busy database is faster than on bare metal",
 		Says:          "A database under heavy load loses a factor of 3.5 or more in small vanilla containers; up to 16 cores every pinned platform is faster than bare metal, the pinned container most; from 32 cores on pinning changes nothing, and platforms with a VM lose to bare metal.",
 		Published:     []Figure{atLeast("vanilla CN over BM", 3.5, "times"), exactly("cores up to which pinned beats BM", 16, ""), exactly("cores from which pinning does nothing", 32, "")},
@@ -67,8 +67,7 @@ var s2 = []Claim{
 		},
 	},
 	{
-		ID: "S2.5", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--cpus", "0.5,1,1.5,2"},
-		Quick:         transcodingInShort,
+		ID: "S2.5", Paper: pinning, Study: "platforms", Command: transcoding,
 		Short:         "a platform's cost is its type's plus its size's",
 		Says:          "What a platform costs has two parts: one of its type, whose ratio is the same at all sizes and which pinning does not touch, and one of its size, which only vanilla containers have, which shrinks as they get more cores, and which pinning removes.",
 		Published:     []Figure{exactly("vanilla CN over VM, WordPress, 2 cores", 2.4, "times"), exactly("vanilla CN over VM, Cassandra, 2 cores", 3.7, "times")},
@@ -101,8 +100,7 @@ var s2 = []Claim{
 		Limits:        []Figure{exactly("vanished", 10, "%"), atLeast("cores", 8, "")},
 	},
 	{
-		ID: "S2.8", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--tasks", "one,many"},
-		Quick:     []string{"tare", "platforms", "--tasks", "one,many", "--cpus", "1", "--platform", "docker"},
+		ID: "S2.8", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--tasks", "one,many", "--cpus", "1", "--platform", "docker", "--preset", "vanilla"},
 		Short:     "many small processes cost a container more than one",
 		Says:      "The same work costs a container more, against bare metal, when it is cut into many processes that run side by side.",
 		Published: []Figure{exactly("one process, clip", 30, "s"), exactly("thirty processes, clip of each", 1, "s")},
@@ -111,8 +109,7 @@ var s2 = []Claim{
 		Limits:    []Figure{exactly("smallest effect", 2, "points")},
 	},
 	{
-		ID: "S2.9", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "ffmpeg"},
-		Quick:     transcodingInShort,
+		ID: "S2.9", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms", "--workload", "ffmpeg", "--platform", "docker", "--cpus", "1"},
 		Short:     "migrations and accounting explain the cost of size",
 		Says:      "What small vanilla containers lose goes into moving their threads from core to core and into accounting for the CPU time of their cgroup, which suspends them.",
 		Remark:    "No figures: read from distributions of time on and off the CPU, with stacks.",
@@ -130,8 +127,11 @@ var s2 = []Claim{
 	},
 	{
 		ID: "S2.10", Paper: pinning, Study: "platforms", Command: []string{"tare", "platforms"},
-		Quick:     transcodingInShort,
-		Needs:     []Need{needsKVM.partly("the rules on virtual machines"), needsEightCPUs.partly("the shares of S2.7")},
+		Quick: transcoding,
+		Needs: []Need{
+			needsKVM.partly("the rules on virtual machines"), needsEightCPUs.partly("the shares of S2.7"),
+			needsKVMOrEightCPUs.leavesOpen("a third rule"),
+		},
 		Short:     "five rules for choosing platform, size and pinning",
 		Says:      "No vanilla containers of one or two cores; for computing, pinned containers; no pinning of VMs that compute; for input and output that cannot be pinned, containers in VMs; and the shares of S2.7.",
 		Remark:    "Rules, drawn from S2.1 to S2.8.",

@@ -46,9 +46,9 @@ a paper: S1), or all. One run often decides several claims, and is made once. Th
 prints one table, and writes one page with a chapter a paper.
 
 Each run is made by the study's own command. Runs that are there already, by the same
-version of tare, are not made again, and one that was stopped is finished: the same
+measuring code, are not made again, and one that was stopped is finished: the same
 command goes on where the last one ended. Claims that this host cannot decide are
-listed with the host that could.`,
+listed with the host that could; what it shows of them is measured in short.`,
 		Example: `  tare reproduce --dry-run
   tare reproduce --quick --yes
   tare reproduce S4.2 S5
@@ -59,7 +59,7 @@ listed with the host that could.`,
 	flags.SortFlags = false
 	flags.BoolVar(&f.quick, "quick", false, "three short blocks of each run, in 45 minutes unless --budget gives another time")
 	flags.BoolVar(&f.full, "full", false, "the published sizes; takes weeks")
-	flags.DurationVar(&f.budget, "budget", 0, "time for all runs: those that do not fit are left for the next time")
+	flags.DurationVar(&f.budget, "budget", 0, "time for all runs, shared among them: those that have too little for an interval are left for the next time")
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: taking CPUs offline, setting transparent huge pages")
 	flags.StringVar(&f.out, "out", "", "directory for the HTML pages (default: reports/ in the state directory)")
 	flags.StringVar(&f.json, "json", "", "write the claims as JSON to this file (- for standard output)")
@@ -126,12 +126,12 @@ func (a *app) runReproduce(cmd *cobra.Command, f *reproduceFlags, claims []claim
 	for _, l := range plan.Left {
 		r.leave(l.Claims, l.Why)
 	}
+	if f.quick && f.budget == 0 {
+		f.budget = quickReproduction
+	}
 	todo, err := r.print(plan)
 	if err != nil || f.dryRun {
 		return err
-	}
-	if f.quick && f.budget == 0 {
-		f.budget = quickReproduction
 	}
 	if f.budget > 0 {
 		todo = min(todo, f.budget)
@@ -274,6 +274,7 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	if err != nil {
 		return 0, err
 	}
+	r.fit(plan.Runs, stored, 0)
 	var list []report.ClaimRun
 	for _, run := range plan.Runs {
 		state, says := stored.StateOf(run, r.extent), "about "+about(run.Takes)
@@ -297,6 +298,23 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	return todo, report.ClaimRuns(out, list, total, opt)
 }
 
+// fit shares what is left of --budget among the runs that are neither there nor begun.
+func (r *reproducing) fit(runs []reproduction.Run, stored reproduction.Stored, spent time.Duration) {
+	if r.flags.budget == 0 {
+		return
+	}
+	var open []*reproduction.Run
+	for i := range runs {
+		switch state := stored.StateOf(runs[i], r.extent); {
+		case state.Resume != nil:
+			spent += runs[i].Takes
+		case state.Decided == "":
+			open = append(open, &runs[i])
+		}
+	}
+	reproduction.Fit(open, r.flags.budget-spent)
+}
+
 // about is a time for people.
 func about(d time.Duration) string {
 	if d >= time.Minute {
@@ -309,11 +327,13 @@ func about(d time.Duration) string {
 // made: the error says how many did, or that the user stopped.
 func (r *reproducing) carryOut(ctx context.Context, plan reproduction.Plan) error {
 	began, failed := time.Now(), 0
-	for i, run := range plan.Runs {
+	for i := range plan.Runs {
 		stored, _, err := r.stored()
 		if err != nil {
 			return err
 		}
+		r.fit(plan.Runs[i:], stored, time.Since(began))
+		run := plan.Runs[i]
 		state := stored.StateOf(run, r.extent)
 		switch {
 		case state.Decided != "":

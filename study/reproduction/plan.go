@@ -6,6 +6,7 @@
 package reproduction
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,13 +21,17 @@ type Extent int
 
 // The extents.
 const (
-	Usual Extent = iota // the claim's command, with time for an interval
+	Usual Extent = iota // the claim's command, with time to decide it
 	Quick               // minutes: the claim's short command, three blocks
 	Full                // as published, where the study has that
 )
 
-// fewBlocks are what an interval takes.
-const fewBlocks = 3
+const (
+	fewBlocks  = 3  // what an interval takes
+	manyBlocks = 20 // what a verdict is given time for, within these bounds
+
+	leastToDecide, mostToDecide = 30 * time.Minute, time.Hour
+)
 
 // Designed is what a command line comes to on this host.
 type Designed struct {
@@ -48,6 +53,8 @@ type Run struct {
 	Takes   time.Duration
 
 	budget     time.Duration // 0 where its number of blocks is fixed
+	least      time.Duration // the budget that an interval takes
+	wanted     time.Duration // the budget where nothing bounds that of all runs
 	conditions []string
 }
 
@@ -72,7 +79,7 @@ func NewPlan(claims []claim.Claim, extent Extent, on claim.Abilities, disruptive
 			p.leave(c, "needs "+host)
 			continue
 		}
-		run, err := newRun(c, extent, disruptive, design)
+		run, err := newRun(c, extent, on, disruptive, design)
 		if err != nil {
 			p.leave(c, err.Error())
 			continue
@@ -98,7 +105,10 @@ func (p *Plan) leave(c claim.Claim, why string) {
 }
 
 // newRun is the run for one claim.
-func newRun(c claim.Claim, extent Extent, disruptive bool, design Designer) (Run, error) {
+func newRun(c claim.Claim, extent Extent, on claim.Abilities, disruptive bool, design Designer) (Run, error) {
+	if extent == Usual && c.Open(on) {
+		extent = Quick // no number of blocks decides it
+	}
 	line := c.Command
 	if extent == Quick && c.Quick != nil {
 		line = c.Quick
@@ -129,7 +139,10 @@ func newRun(c claim.Claim, extent Extent, disruptive bool, design Designer) (Run
 	}
 	if d.Design.Plan.Blocks == 0 {
 		run.budget = d.Design.Plan.Budget
-		run.give(max(run.budget, roundedUp(fewBlocks*d.Design.Pass(), time.Minute)))
+		run.least = roundedUp(fewBlocks*d.Design.Pass(), time.Minute)
+		toDecide := min(max(roundedUp(manyBlocks*d.Design.Pass(), time.Minute), leastToDecide), mostToDecide)
+		run.wanted = max(run.budget, run.least, toDecide)
+		run.give(run.wanted)
 	}
 	return run, nil
 }
@@ -142,7 +155,31 @@ func (r *Run) give(budget time.Duration) {
 		}
 		r.Command = append(slices.Clone(r.Command), "--budget", written(budget))
 	}
-	r.budget, r.Takes = budget, max(budget, r.Takes)
+	r.budget, r.Takes = budget, budget
+}
+
+// Fit gives runs a share each of a budget: what an interval takes, and of the rest in proportion to
+// what more it would have without one. Where the budget is too small for that, the last runs exceed it.
+func Fit(runs []*Run, budget time.Duration) {
+	var more time.Duration // what the runs want besides
+	rest := budget
+	for _, r := range runs {
+		if r.budget == 0 {
+			rest -= r.Takes
+			continue
+		}
+		rest -= r.least
+		more += r.wanted - r.least
+	}
+	share := 0.0
+	if more > 0 {
+		share = min(max(float64(rest)/float64(more), 0), 1)
+	}
+	for _, r := range runs {
+		if r.budget > 0 {
+			r.give(r.least + time.Duration(share*float64(r.wanted-r.least)).Truncate(time.Minute))
+		}
+	}
 }
 
 func roundedUp(d, unit time.Duration) time.Duration { return (d + unit - 1).Truncate(unit) }
@@ -155,7 +192,9 @@ func written(d time.Duration) string {
 // merge has runs decide the claims of those whose conditions they have.
 func (p *Plan) merge() {
 	largestFirst := slices.Clone(p.Runs)
-	slices.SortStableFunc(largestFirst, func(a, b Run) int { return len(b.conditions) - len(a.conditions) })
+	slices.SortStableFunc(largestFirst, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(len(b.conditions), len(a.conditions)), cmp.Compare(b.wanted, a.wanted))
+	})
 	var kept []Run
 	for _, r := range largestFirst {
 		i := slices.IndexFunc(kept, func(other Run) bool { return other.covers(r) })
@@ -165,7 +204,8 @@ func (p *Plan) merge() {
 		}
 		kept[i].Claims = append(kept[i].Claims, r.Claims...)
 		if kept[i].budget > 0 {
-			kept[i].give(kept[i].budget + r.budget)
+			kept[i].wanted += r.wanted
+			kept[i].give(kept[i].wanted)
 		}
 	}
 	for _, r := range kept {
@@ -180,9 +220,9 @@ func place(c claim.Claim) int {
 	return slices.IndexFunc(claim.All(), func(other claim.Claim) bool { return other.ID == c.ID })
 }
 
-// covers tells whether a run has all conditions of another one, and more.
+// covers tells whether a run has all conditions of another one.
 func (r Run) covers(other Run) bool {
-	if r.Study != other.Study || len(r.conditions) <= len(other.conditions) {
+	if r.Study != other.Study {
 		return false
 	}
 	return !slices.ContainsFunc(other.conditions, func(c string) bool { return !slices.Contains(r.conditions, c) })

@@ -75,11 +75,15 @@ var everything = claim.Abilities{CPUs: 64, Counters: true, KVM: true, GPU: true,
 
 func TestPlan(t *testing.T) {
 	b := bench{
-		{line: "tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile", conditions: "1 8 p", budget: 20 * time.Minute, pass: 4 * time.Minute},
+		{line: "tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile", conditions: "1 8 p", budget: 20 * time.Minute, pass: 2 * time.Minute},
 		{line: "tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1", conditions: "1 8", budget: 20 * time.Minute, pass: time.Minute},
 		{line: "tare startup --platform docker --rate 1,8", conditions: "1 8", budget: 20 * time.Minute, pass: time.Minute},
 		{line: "tare platforms --host-cpus", conditions: "a", budget: time.Minute, pass: time.Second},
-		{line: "tare latency cpu", conditions: "a b", budget: 10 * time.Minute, pass: 5 * time.Minute},
+		{line: "tare latency cpu", conditions: "a b", budget: 10 * time.Minute, pass: 25 * time.Minute},
+		{line: "tare latency network", conditions: "a", budget: 10 * time.Minute, pass: 5 * time.Minute},
+		{line: "tare density", conditions: "a", budget: 2 * time.Hour, pass: time.Minute},
+		{line: "tare platforms --workload cassandra", conditions: "c", budget: 10 * time.Minute, pass: time.Minute},
+		{line: "tare platforms --workload ffmpeg", conditions: "f g", budget: 10 * time.Minute, pass: time.Minute},
 		{line: "tare io stream", refused: "no engine"},
 		{line: "tare io haccio", refused: "no engine"},
 	}
@@ -92,23 +96,33 @@ func TestPlan(t *testing.T) {
 		want       []string
 	}{
 		{name: "claims of one command share its run", ids: "S1.3 S1.4", on: everything,
-			want: []string{"S1.3, S1.4 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile | 20m0s"}},
+			want: []string{"S1.3, S1.4 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile --budget 40m | 40m0s"}},
 		{name: "a run that has all conditions of another decides its claims, in the time of both", ids: "S1.1 S1.3", on: everything,
-			want: []string{"S1.1, S1.3 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile --budget 40m | 40m0s"}},
+			want: []string{"S1.1, S1.3 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile --budget 1h10m | 1h10m0s"}},
 		{name: "three blocks fit", ids: "S4.1", on: everything,
-			want: []string{"S4.1 | tare latency cpu --budget 15m | 15m0s"}},
+			want: []string{"S4.1 | tare latency cpu --budget 1h15m | 1h15m0s"}},
+		{name: "many blocks take an hour at most", ids: "S4.4", on: everything,
+			want: []string{"S4.4 | tare latency network --budget 1h | 1h0m0s"}},
+		{name: "as long as the study takes by itself", ids: "S3.1", on: everything,
+			want: []string{"S3.1 | tare density | 2h0m0s"}},
+		{name: "what no block decides here is seen in short", ids: "S2.4", on: claim.Abilities{CPUs: 2},
+			want: []string{"S2.4 | tare platforms --workload cassandra --causes off --blocks 3 --budget 4m | 3m0s"}},
+		{name: "and decided where it can be", ids: "S2.4", on: everything,
+			want: []string{"S2.4 | tare platforms --workload cassandra --budget 30m | 30m0s"}},
+		{name: "a short run is a part of a long one", ids: "S2.1 S2.5", on: claim.Abilities{CPUs: 2},
+			want: []string{"S2.1, S2.5 | tare platforms --workload ffmpeg --platform docker --cpus 0.5,1,1.5,2 --causes off --budget 30m | 30m0s"}},
 		{name: "quick", ids: "S1.1", extent: reproduction.Quick, on: everything,
 			want: []string{"S1.1 | tare startup --platform docker --rate 1,8 --knee=false --blocks 3 --budget 4m | 3m0s"}},
 		{name: "as published, where the study has that", ids: "S1.1 S4.2", extent: reproduction.Full, on: everything,
-			want: []string{"S1.1 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 | 20m0s", "S4.2 | tare latency cpu --full | 15m0s"}},
+			want: []string{"S1.1 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --budget 30m | 30m0s", "S4.2 | tare latency cpu --full | 1h15m0s"}},
 		{name: "a host that decides a part", ids: "S4.3", on: claim.Abilities{},
-			want: []string{"S4.3 | tare latency cpu --budget 15m | 15m0s"}},
+			want: []string{"S4.3 | tare latency cpu --budget 1h15m | 1h15m0s"}},
 		{name: "a host that decides nothing, a study that refuses", ids: "S1.13 S1.14 S5.1 S5.2", on: claim.Abilities{},
 			want: []string{"S1.13, S1.14 | needs a host with an NVIDIA GPU and its driver", "S5.1, S5.2 | no engine"}},
 		{name: "the whole host is not touched unasked", ids: "S2.6", on: everything,
 			want: []string{"S2.6 | affects the whole host: give --disruptive to allow it"}},
 		{name: "but where that is allowed", ids: "S2.6", on: everything, disruptive: true,
-			want: []string{"S2.6 | tare platforms --host-cpus 1,2 --disruptive | 1m0s"}},
+			want: []string{"S2.6 | tare platforms --host-cpus 1,2 --disruptive --budget 30m | 30m0s"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := reproduction.NewPlan(claims(t, strings.Fields(c.ids)...), c.extent, c.on, c.disruptive, b.design)
@@ -116,6 +130,49 @@ func TestPlan(t *testing.T) {
 				t.Errorf("planned\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(c.want, "\n\t"))
 			}
 		})
+	}
+}
+
+func TestABudgetIsShared(t *testing.T) {
+	b := bench{
+		{line: "tare latency cpu", conditions: "a", pass: time.Minute},          // 3 minutes at the least, wants 30
+		{line: "tare latency network", conditions: "b", pass: 10 * time.Minute}, // 30, wants an hour
+		{line: "tare platforms", conditions: "c", pass: time.Minute},            // three blocks
+	}
+	for budget, want := range map[time.Duration][]string{
+		3 * time.Hour: {"3m0s", "30m0s", "1h0m0s"},
+		// Of 57 minutes more that are wanted 19 are there.
+		55 * time.Minute: {"3m0s", "12m0s", "40m0s"},
+		36 * time.Minute: {"3m0s", "3m0s", "30m0s"},
+		time.Minute:      {"3m0s", "3m0s", "30m0s"},
+	} {
+		p := reproduction.NewPlan(claims(t, "S2.4", "S4.1", "S4.4"), reproduction.Usual, claim.Abilities{CPUs: 2}, false, b.design)
+		// Twice, as more time is left than was thought.
+		for range 2 {
+			reproduction.Fit([]*reproduction.Run{&p.Runs[0], &p.Runs[1], &p.Runs[2]}, budget)
+		}
+		var got []string
+		for _, r := range p.Runs {
+			got = append(got, r.Takes.String())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("of %v: %q, want %q", budget, got, want)
+		}
+	}
+}
+
+func TestTooShortARunIsMadeAgain(t *testing.T) {
+	b := bench{{line: "tare latency cpu", conditions: "a", pass: time.Minute}}
+	p := reproduction.NewPlan(claims(t, "S4.1"), reproduction.Usual, everything, false, b.design)
+	for budget, there := range map[time.Duration]bool{2 * time.Minute: false, 3 * time.Minute: true} {
+		run := record.Run{ID: "latency-1", Study: "latency", Status: record.Complete, Command: p.Runs[0].Command,
+			Plan: record.Plan{Budget: budget}}
+		stored := reproduction.Stored{
+			Runs: []record.Run{run}, SameCode: func(record.Run) bool { return true }, Killed: func(record.Run) bool { return false },
+		}
+		if got := stored.StateOf(p.Runs[0], reproduction.Usual).Decided != ""; got != there {
+			t.Errorf("with %v of three minutes there: %v", budget, got)
+		}
 	}
 }
 
@@ -148,6 +205,7 @@ func TestWhatIsThereIsNotMeasuredAgain(t *testing.T) {
 		{name: "one that failed", run: with(func(r *record.Run) { r.Status = record.Failed })},
 		{name: "one that was stopped", run: with(func(r *record.Run) { r.Status = record.Interrupted }), resume: there.ID},
 		{name: "one that was killed", run: with(func(r *record.Run) { r.Status = record.Running }), resume: there.ID},
+		{name: "with another budget", run: with(func(r *record.Run) { r.Command = append(r.Command, "--budget", "1h") }), decided: there.ID},
 		{name: "another command", run: another},
 		{name: "another command that decides all", run: another, latest: verdicts(there.ID, claim.Confirmed, claim.Refuted), decided: there.ID},
 		{name: "another command that decides a part", run: another, latest: verdicts(there.ID, claim.Confirmed, claim.Inconclusive)},

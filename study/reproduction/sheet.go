@@ -139,7 +139,7 @@ func (r Result) left() report.Table {
 // partly lists what of claims another host could decide.
 func (r Result) partly() report.Table {
 	t := report.Table{
-		Title:   "Decided in part on this host",
+		Title:   "Seen in part on this host",
 		Columns: []report.Column{{Head: "claim"}, {Head: "stays open"}, {Head: "could be decided on"}},
 	}
 	for _, row := range r.Rows {

@@ -26,15 +26,15 @@ type Stored struct {
 	Killed   func(record.Run) bool
 }
 
-// StateOf finds what is there of a run. What other code measured counts for nothing. Verdicts that
-// are decided are enough, unless the extent is Full.
+// StateOf finds what is there of a run. What other code measured counts for nothing, and so does a
+// budget below what an interval takes. Verdicts that are decided are enough, unless the extent is Full.
 func (s Stored) StateOf(r Run, extent Extent) State {
 	for _, run := range s.Runs {
 		if !s.own(run) || run.Study != r.Study || !slices.Equal(plainLine(run.Command), plainLine(r.Command)) {
 			continue
 		}
 		switch {
-		case run.Status == record.Complete:
+		case run.Status == record.Complete && (run.Plan.Budget == 0 || run.Plan.Budget >= r.least):
 			return State{Decided: run.ID}
 		case run.Status == record.Interrupted || s.Killed(run):
 			return State{Resume: &run}
@@ -64,14 +64,14 @@ func (s Stored) own(run record.Run) bool {
 	return s.SameCode(run) && claim.SameMachine(run.Host, s.Here)
 }
 
-// plainLine is a command line without the program, the state directory, and --yes, which change
-// nothing of what is measured.
+// plainLine is a command line without the program, the state directory, --yes, and the budget, which
+// change nothing of what is measured but how often.
 func plainLine(line []string) (plain []string) {
 	for i := 1; i < len(line); i++ {
 		switch {
-		case line[i] == "--home":
+		case line[i] == "--home", line[i] == "--budget":
 			i++ // and its value
-		case line[i] == "--yes", strings.HasPrefix(line[i], "--home="):
+		case line[i] == "--yes", strings.HasPrefix(line[i], "--home="), strings.HasPrefix(line[i], "--budget="):
 		default:
 			plain = append(plain, line[i])
 		}

@@ -105,7 +105,7 @@ func Design(o Options) (lab.Design, error) {
 	d.Plan.Notes = append(append(d.Plan.Notes, notes...), o.Watch.Notes...)
 	names := namesOf(o.Subjects)
 	for i, s := range o.Subjects {
-		groups, notes, err := o.groups(s, names[i], platforms)
+		groups, notes, err := o.groups(s, names[i], platforms, i == 0)
 		if err != nil {
 			return d, err
 		}
@@ -177,7 +177,7 @@ func (o Options) platforms() (names, notes []string, err error) {
 
 // groups lists a workload's groups.
 func (o Options) groups(
-	s workload.Subject, name string, platforms []string,
+	s workload.Subject, name string, platforms []string, first bool,
 ) (groups []lab.Group, notes []string, err error) {
 	params, err := workload.Resolve(s.Workload, s.Params)
 	if err != nil {
@@ -237,11 +237,14 @@ func (o Options) groups(
 	}
 	if o.Profile {
 		groups = append(groups, b.profiled(platforms, base, one)...)
+		if first { // looking costs what the engine makes of it, whatever it starts
+			groups = append(groups, b.weighed(platforms, base)...)
+		}
 	}
 	return groups, notes, nil
 }
 
-// profiled lists the groups that say where the time goes, and what looking costs.
+// profiled lists the groups that say where the time goes.
 func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp, one single) []lab.Group {
 	var groups []lab.Group
 	rate := DefaultRates[len(DefaultRates)-1]
@@ -270,17 +273,23 @@ func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp,
 			b.group("trace", platforms, traceMetrics(), one.run, map[string]string{factorKind: kindTrace}),
 		)
 	}
-	if b.Watch.Sample != nil {
-		looking := func(o observer) lab.Procedure {
-			r := base(0, burstCount)
-			r.observe = o
-			return burst{r}.run
-		}
-		for _, p := range platforms {
-			groups = append(groups, b.versus("burst", p, burstMetrics(), kindBurst, factorProbe,
-				level{"none", looking(nil)}, level{"profile", looking(silent{b.Watch.Sample})},
-				level{"watch", looking(b.Watch.Watch)}))
-		}
+	return groups
+}
+
+// weighed lists the groups that say what looking costs.
+func (b groupBuilder) weighed(platforms []string, base func(float64, int) ramp) (groups []lab.Group) {
+	if b.Watch.Sample == nil {
+		return nil
+	}
+	looking := func(o observer) lab.Procedure {
+		r := base(0, burstCount)
+		r.observe = o
+		return burst{r}.run
+	}
+	for _, p := range platforms {
+		groups = append(groups, b.versus("burst", p, burstMetrics(), kindBurst, factorProbe,
+			level{"none", looking(nil)}, level{"profile", looking(silent{b.Watch.Sample})},
+			level{"watch", looking(b.Watch.Watch)}))
 	}
 	return groups
 }
@@ -294,11 +303,12 @@ type groupBuilder struct {
 	service bool
 }
 
-// group has a condition for each platform, the first being the baseline.
+// group has a condition for each platform, the first being the baseline. One alone is compared with
+// nothing in its group.
 func (b groupBuilder) group(
 	variant string, platforms []string, metrics []workload.Metric, run lab.Procedure, factors map[string]string,
 ) lab.Group {
-	g := lab.Group{Workload: b.name + "[" + variant + "]"}
+	g := lab.Group{Workload: b.name + "[" + variant + "]", Once: len(platforms) == 1}
 	for i, p := range platforms {
 		g.Conditions = append(g.Conditions, b.condition(g.Workload, p, p, maps.Clone(factors), metrics, i == 0, run))
 	}
