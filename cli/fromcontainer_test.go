@@ -77,8 +77,8 @@ func contained(t *testing.T, flags ...string) (name string) {
 		t.Fatal(err)
 	}
 	name = fmt.Sprintf("copied-%d", os.Getpid())
-	runDocker(t, archive.Bytes(), "import", "-c", `CMD ["/serve"]`, "-c", "EXPOSE 8080", "-c", "ENV GOMAXPROCS=1", "-", name)
-	t.Cleanup(func() { runDocker(t, nil, "rmi", "-f", name) })
+	image := runDocker(t, archive.Bytes(), "import", "-c", `CMD ["/serve"]`, "-c", "EXPOSE 8080", "-c", "ENV GOMAXPROCS=1", "-", name)
+	t.Cleanup(func() { runDocker(t, nil, "rmi", "-f", image) }) // by its id: a test takes its name away
 	runDocker(t, nil, append(append([]string{"run", "-d", "--name", name}, flags...), name)...)
 	t.Cleanup(func() { runDocker(t, nil, "rm", "-f", "-v", name) })
 	if runDocker(t, nil, "inspect", "-f", "{{.State.Running}}", name) != "true" {
