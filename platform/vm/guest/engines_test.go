@@ -36,7 +36,7 @@ func TestDebianEngines(t *testing.T) {
 	dockers := `mkdir -p /etc/docker
 echo '{"exec-opts": ["native.cgroupdriver=systemd"]}' >/etc/docker/daemon.json
 systemctl start docker`
-	podmans := `systemctl start podman.socket; export DOCKER_HOST=unix:///run/podman/podman.sock`
+	podmans := `systemctl start dbus podman.socket; export DOCKER_HOST=unix:///run/podman/podman.sock`
 	rootless := `export TARE_TEST_ALL=1 DOCKER_ROOTLESS_HOST=unix://` + personsRun + `/docker.sock`
 	debian{kernel: "6.12.", cpus: 2, phases: []phase{
 		{"bare", "platform/bare", "Conformance", "", 15 * time.Minute},
@@ -207,7 +207,7 @@ func mappedUsers(t *testing.T) {
 
 // podmanUnderSystemd finds podman's containers.
 func podmanUnderSystemd(t *testing.T) {
-	inGuestDo(t, "systemctl", "start", "podman.socket")
+	inGuestDo(t, "systemctl", "start", "dbus", "podman.socket") // crun asks systemd by D-Bus
 	id, pid := sleeper(t, "pod", []string{"podman"})
 	finds(t, container.Podman, "pod", id, pid)
 }
