@@ -281,10 +281,10 @@ func (p *Platform) Version(ctx context.Context) string {
 		default:
 			continue // docker-init and the like take no part
 		}
-		parts = append(parts, strings.TrimSpace(name+" "+upstream(c.Version)))
+		parts = append(parts, strings.TrimSpace(name+" "+upstream(name, c.Version)))
 	}
 	if len(parts) == 0 {
-		parts = append(parts, strings.TrimSpace("Docker "+upstream(v.Version)))
+		parts = append(parts, strings.TrimSpace("Docker "+upstream("Docker", v.Version)))
 	}
 	if _, kind, ok := strings.Cut(p.name, ":"); ok {
 		parts = append(parts, kind)
@@ -292,8 +292,11 @@ func (p *Platform) Version(ctx context.Context) string {
 	return strings.Join(parts, ", ")
 }
 
-// upstream cuts a distribution's suffix: "20.10.24+dfsg1" is 20.10.24.
-func upstream(version string) string {
+// upstream cuts a distribution's suffix, and what a program says besides: "20.10.24+dfsg1" is 20.10.24, and
+// "crun version 1.8.1", with more lines, is 1.8.1, as podman has it.
+func upstream(name, version string) string {
+	version, _, _ = strings.Cut(strings.TrimSpace(version), "\n")
+	version = strings.TrimPrefix(version, name+" version ")
 	if i := strings.IndexAny(version, "+~"); i > 0 {
 		return version[:i]
 	}

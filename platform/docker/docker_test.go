@@ -692,9 +692,35 @@ func TestCancelledLaunchLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestVersionsAreShort(t *testing.T) {
+	for said, want := range map[string]string{
+		"20.10.24+dfsg1": "20.10.24",
+		"4.3.1":          "4.3.1",
+		"crun version 1.8.1\ncommit: f8a096be\nrundir: /run/crun\nspec: 1.0.0": "1.8.1",
+		"\n": "",
+	} {
+		if got := upstream("crun", said); got != want {
+			t.Errorf("%q is %q, want %q", said, got, want)
+		}
+	}
+}
+
 func TestVersionNamesWhatRuns(t *testing.T) {
 	p, _, _ := real(t)
 	if v := p.Version(t.Context()); !strings.ContainsAny(v, "0123456789") || strings.ContainsAny(v, "\n+") {
 		t.Errorf("version %q", v)
+	}
+}
+
+func TestGroupsBelowAContainersAreItsOwn(t *testing.T) {
+	for path, want := range map[string]string{
+		"/docker/0a1b":                                 "/docker/0a1b",
+		"/system.slice/docker-0a1b.scope":              "/system.slice/docker-0a1b.scope",
+		"/machine.slice/libpod-0a1b.scope/container":   "/machine.slice/libpod-0a1b.scope",
+		"/docker/0a1b/init.scope/made by its own init": "/docker/0a1b",
+	} {
+		if got := containersPath(path, "0a1b"); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
 	}
 }

@@ -88,6 +88,9 @@ func (i *instance) hold() error {
 			group.Places,
 			func(p cgroup.Place) bool { return !strings.Contains(p.Path, i.id) },
 		)
+		for n, p := range group.Places {
+			group.Places[n].Path = containersPath(p.Path, i.id)
+		}
 		i.Process, i.Account, i.group = handle, engine.GroupAccount{Group: group}, group
 		return nil
 	}
@@ -99,6 +102,16 @@ func (i *instance) hold() error {
 		err = fmt.Errorf("process %d, which the engine named, is not in its cgroup; the engine runs on another machine, or in a container", i.PID)
 	}
 	return err
+}
+
+// containersPath cuts what is below the container's group: crun has podman's programs in a group there, in
+// which nothing counts their memory.
+func containersPath(path, id string) string {
+	from := strings.Index(path, id)
+	if to := strings.IndexByte(path[from:], '/'); to >= 0 {
+		return path[:from+to]
+	}
+	return path
 }
 
 // names reports whether the cgroup is the container's: the id may have gone to

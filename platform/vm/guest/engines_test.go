@@ -36,7 +36,7 @@ func TestDebianEngines(t *testing.T) {
 	dockers := `mkdir -p /etc/docker
 echo '{"exec-opts": ["native.cgroupdriver=systemd"]}' >/etc/docker/daemon.json
 systemctl start docker`
-	podmans := `systemctl start dbus podman.socket; export DOCKER_HOST=unix:///run/podman/podman.sock`
+	podmans := `systemctl start dbus podman.socket; podman info >/dev/null; export DOCKER_HOST=unix:///run/podman/podman.sock`
 	rootless := `export TARE_TEST_ALL=1 DOCKER_ROOTLESS_HOST=unix://` + personsRun + `/docker.sock`
 	debian{kernel: "6.12.", cpus: 2, phases: []phase{
 		{"bare", "platform/bare", "Conformance", "", 15 * time.Minute},
