@@ -114,7 +114,7 @@ func (e *engine) find(t *testing.T) []container.Container {
 }
 
 // watched diagnoses them, or skips where this host cannot.
-func watched(t *testing.T, of []container.Container, span time.Duration) *Result {
+func watched(t testing.TB, of []container.Container, span time.Duration) *Result {
 	t.Helper()
 	r, err := Run(t.Context(), of, true, span)
 	if missing := new(probe.Missing); errors.As(err, &missing) {

@@ -66,7 +66,7 @@ type planted struct {
 }
 
 // plant starts programs in groups of the test's own.
-func plant(t *testing.T, all ...*planted) []container.Container {
+func plant(t testing.TB, all ...*planted) []container.Container {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("making control groups requires root")
@@ -111,7 +111,7 @@ func plant(t *testing.T, all ...*planted) []container.Container {
 	return found
 }
 
-func (p *planted) start(t *testing.T) {
+func (p *planted) start(t testing.TB) {
 	t.Helper()
 	const join = `for f; do echo $$ > "$f" || exit 1; done; exec "$0"`
 	cmd := exec.Command("sh", append([]string{"-c", join, os.Args[0]}, p.group.ProcessFiles()...)...)
