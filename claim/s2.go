@@ -69,10 +69,11 @@ var s2 = []Claim{
 	{
 		ID: "S2.5", Paper: pinning, Study: "platforms", Command: transcoding,
 		Short:         "a platform's cost is its type's plus its size's",
+		Needs:         []Need{needsKVM.partly("virtual machines"), needsEightCPUs.partly("pinned containers")},
 		Says:          "What a platform costs has two parts: one of its type, whose ratio is the same at all sizes and which pinning does not touch, and one of its size, which only vanilla containers have, which shrinks as they get more cores, and which pinning removes.",
 		Published:     []Figure{exactly("vanilla CN over VM, WordPress, 2 cores", 2.4, "times"), exactly("vanilla CN over VM, Cassandra, 2 cores", 3.7, "times")},
 		Inconsistency: "3.7 times is given for Cassandra on 2 cores, a size at which its results were left out (S2.4); and 2.4 times for WordPress does not go with its 2 times bare metal (S2.3).",
-		HowJudged:     "The ratios of each workload over sizes, fitted with and without a term for size, of which each unit is a cost that grows as the share of the host shrinks; four sizes at the least. What size costs the smallest of a platform decides. Confirmed where that is equivalent to nothing within 5 % for VM and pinned CN, and wholly more than 2 % for vanilla CN, in every workload of the run: that an interval merely holds 0 is no evidence, for it may be a wide one. Refuted where it is wholly less than 2 % for vanilla CN in every workload, or wholly more than 5 % for pinned CN in every; qualified where vanilla CN has it and the others, or other workloads of the run, were not measured at four sizes; what would refute is inconclusive there. Those that were fitted are named.",
+		HowJudged:     "The ratios of each workload over sizes, fitted with and without a term for size, of which each unit is a cost that grows as the share of the host shrinks; four sizes at the least. What size costs the smallest of a platform decides. Confirmed where that is equivalent to nothing within 5 % for VM and pinned CN, and wholly more than 2 % for vanilla CN, in every workload of the run: that an interval merely holds 0 is no evidence, for it may be a wide one. Refuted where it is wholly less than 2 % for vanilla CN in every workload, or wholly more than 5 % for pinned CN in every, of three workloads or more; qualified where vanilla CN has it and the others, or other workloads of the run, were not measured at four sizes; what would refute is inconclusive there. Those that were fitted are named.",
 		Limits:        []Figure{exactly("no effect of size", 2, "%"), exactly("constant over sizes", 5, "%")},
 	},
 	{
@@ -130,7 +131,7 @@ var s2 = []Claim{
 		Quick: transcoding,
 		Needs: []Need{
 			needsKVM.partly("the rules on virtual machines"), needsEightCPUs.partly("the shares of S2.7"),
-			needsKVMOrEightCPUs.leavesOpen("a third rule"),
+			needsKVMOrEightCPUs.leavesOpen("whether most rules hold"),
 		},
 		Short:     "five rules for choosing platform, size and pinning",
 		Says:      "No vanilla containers of one or two cores; for computing, pinned containers; no pinning of VMs that compute; for input and output that cannot be pinned, containers in VMs; and the shares of S2.7.",

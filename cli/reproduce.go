@@ -59,7 +59,7 @@ listed with the host that could; what it shows of them is measured in short.`,
 	flags.SortFlags = false
 	flags.BoolVar(&f.quick, "quick", false, "three short blocks of each run, in 45 minutes unless --budget gives another time")
 	flags.BoolVar(&f.full, "full", false, "the published sizes; takes weeks")
-	flags.DurationVar(&f.budget, "budget", 0, "time for all runs, shared among them: those that have too little for an interval are left for the next time")
+	flags.DurationVar(&f.budget, "budget", 0, "time for all runs, shared among them: those whose three blocks do not fit are left for the next time")
 	flags.BoolVar(&f.disruptive, "disruptive", false, "allow what affects the whole host: taking CPUs offline, setting transparent huge pages")
 	flags.StringVar(&f.out, "out", "", "directory for the HTML pages (default: reports/ in the state directory)")
 	flags.StringVar(&f.json, "json", "", "write the claims as JSON to this file (- for standard output)")
@@ -241,7 +241,7 @@ func (a *app) reproducing(
 
 // stored reads what has been measured.
 func (r *reproducing) stored() (s reproduction.Stored, notes []string, err error) {
-	s = reproduction.Stored{Here: r.here, SameCode: sameCode, Killed: killed}
+	s = reproduction.Stored{Here: r.here, Short: r.flags.budget > 0, SameCode: sameCode, Killed: killed}
 	if s.Latest, notes, err = r.app.bestJudgements(r.here); err != nil {
 		return s, nil, err
 	}
@@ -268,7 +268,7 @@ func (r *reproducing) screen() io.Writer {
 	return r.app.out
 }
 
-// print shows the plan, and gives the time of what is not there yet.
+// print gives the runs their times, shows the plan, and gives the time of what is not there yet.
 func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err error) {
 	stored, _, err := r.stored()
 	if err != nil {
@@ -277,14 +277,16 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	r.fit(plan.Runs, stored, 0)
 	var list []report.ClaimRun
 	for _, run := range plan.Runs {
-		state, says := stored.StateOf(run, r.extent), "about "+about(run.Takes)
+		state := stored.StateOf(run, r.extent)
+		takes := state.Takes(run)
+		says := "about " + about(takes)
 		if state.Resume != nil {
-			says = "at most " + about(run.Takes) + ", to finish " + state.Resume.ID
+			says = "at most " + about(takes) + ", to finish " + state.Resume.ID
 		}
 		if state.Decided != "" {
 			says = "there, by " + state.Decided
 		} else {
-			todo += run.Takes
+			todo += takes
 		}
 		list = append(list, report.ClaimRun{Claims: run.Claims, Command: r.app.withHome(run.Command), Says: says})
 	}
@@ -303,16 +305,16 @@ func (r *reproducing) fit(runs []reproduction.Run, stored reproduction.Stored, s
 	if r.flags.budget == 0 {
 		return
 	}
-	var open []*reproduction.Run
+	var pending []*reproduction.Run
 	for i := range runs {
 		switch state := stored.StateOf(runs[i], r.extent); {
 		case state.Resume != nil:
-			spent += runs[i].Takes
+			spent += state.Takes(runs[i])
 		case state.Decided == "":
-			open = append(open, &runs[i])
+			pending = append(pending, &runs[i])
 		}
 	}
-	reproduction.Fit(open, r.flags.budget-spent)
+	reproduction.Fit(pending, r.flags.budget-spent)
 }
 
 // about is a time for people.
@@ -341,12 +343,12 @@ func (r *reproducing) carryOut(ctx context.Context, plan reproduction.Plan) erro
 		case ctx.Err() != nil:
 			r.leave(run.Claims, "stopped before it; the same command goes on")
 			continue
-		case r.flags.budget > 0 && time.Since(began)+run.Takes > r.flags.budget:
+		case r.flags.budget > 0 && time.Since(began)+state.Takes(run) > r.flags.budget:
 			r.leave(run.Claims, "did not fit into --budget; the same command goes on")
 			continue
 		}
 		terminal.Fprintf(r.app.err, "\n%d of %d, for %s: about %s\n%s\n",
-			i+1, len(plan.Runs), report.ClaimSpans(run.Claims), about(run.Takes), terminal.Shell(run.Command...))
+			i+1, len(plan.Runs), report.ClaimSpans(run.Claims), about(state.Takes(run)), terminal.Shell(run.Command...))
 		err = r.measure(ctx, run, state)
 		switch {
 		case err == nil:

@@ -95,9 +95,13 @@ func reproduced(
 		}
 		defer store.Close()
 		id := fmt.Sprintf("%s-%d", run.Study, time.Now().UnixNano())
+		var conditions []record.Condition
+		for _, condition := range run.Conditions {
+			conditions = append(conditions, record.Condition{ID: condition})
+		}
 		err = store.Begin(record.Run{
 			ID: id, Study: run.Study, Started: time.Now(), Host: r.here, Version: versionText(), Command: run.Command,
-			Plan: record.Plan{Code: lab.Code},
+			Plan: record.Plan{Code: lab.Code}, Conditions: conditions,
 		})
 		return errors.Join(err, store.Finish(id, record.Complete, "as planned"))
 	}

@@ -68,12 +68,13 @@ func (r reading) stop(a arm) (advise.Advice, bool) {
 	if !plain(a) {
 		return advise.Advice{}, false
 	}
+	// A change whose interval begins with the fewest neighbours may begin anywhere.
+	known := func(c cliff) bool { return c.found() && c.At.Interval.Low > float64(a.numbers[0]) }
 	first, what, then := r.throughputCliff(a), "memory demand where throughput falls", "throughput beyond, over that before"
-	if tail := r.tailCliff(a); tail.found() && (!first.found() || tail.Before < first.Before) {
+	if tail := r.tailCliff(a); known(tail) && (!known(first) || tail.At.Interval.Low < first.At.Interval.Low) {
 		first, what, then = tail, "memory demand where the p99 rises", "p99 beyond, over that before"
 	}
-	// Where it begins is as far known as its interval: the whole range of what was measured is nothing known.
-	if !first.found() || first.At.Interval.Low <= float64(a.numbers[0]) {
+	if !known(first) {
 		return advise.Advice{}, false
 	}
 	safe := math.Floor(10*first.overcommit.Interval.Low) / 10

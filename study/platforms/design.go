@@ -537,7 +537,7 @@ func (b *builder) watched(s subject, size Size, of lab.Group) lab.Group {
 // What a trial takes: assumptions by which a pass is estimated.
 const (
 	assumedBatch    = 3 * time.Second
-	assumedService  = 15 * time.Second
+	assumedService  = 30 * time.Second
 	assumedCut      = 13 * time.Second // the clip that is cut into parts: 30 s of moving pictures
 	assumedEmulated = 8                // times as long
 )

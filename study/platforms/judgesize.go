@@ -65,6 +65,8 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 	// Every is said of all workloads of the run: those that had too few sizes are named.
 	others := slices.DeleteFunc(r.names(matrix), func(name string) bool { return slices.Contains(vanilla, name) })
 	every := len(others) == 0
+	const several = 3 // workloads, of S2's five
+	refutes := every && len(vanilla) >= several
 	d.rests("size term of vanilla containers fitted in %d of %d workloads: %s",
 		len(vanilla), len(vanilla)+len(others), strings.Join(vanilla, ", "))
 	if !every {
@@ -82,9 +84,9 @@ func (r reading) judgeParts() (claim.Judgement, bool) {
 	}
 	sized = claim.Every(sized, claim.Needs(pinned))
 	verdict, why := claim.Decide(
-		claim.When(claim.Every(none, claim.Needs(every)), claim.Refuted, costless+everywhere),
+		claim.When(claim.Every(none, claim.Needs(refutes)), claim.Refuted, costless+everywhere),
 		claim.When(none, claim.Inconclusive, costless+fittedAlone),
-		claim.When(claim.Every(sized, claim.Needs(every)), claim.Refuted, costly+everywhere),
+		claim.When(claim.Every(sized, claim.Needs(refutes)), claim.Refuted, costly+everywhere),
 		claim.When(sized, claim.Inconclusive, costly+fittedAlone),
 		claim.When(claim.Every(shrinks, flat, claim.Needs(pinned && machines && every)), claim.Confirmed, ""),
 		claim.When(claim.Every(shrinks, flat), claim.Qualified, strings.Join(but, "; ")),

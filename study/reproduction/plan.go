@@ -51,11 +51,12 @@ type Run struct {
 	Study   string
 	Command []string
 	Takes   time.Duration
+	// Conditions are the IDs of those that it measures.
+	Conditions []string
 
-	budget     time.Duration // 0 where its number of blocks is fixed
-	least      time.Duration // the budget that an interval takes
-	wanted     time.Duration // the budget where nothing bounds that of all runs
-	conditions []string
+	budget time.Duration // 0 where its number of blocks is fixed
+	least  time.Duration // the budget that an interval takes
+	wanted time.Duration // the budget where nothing bounds that of all runs
 }
 
 // Left are claims for which nothing is run, and the reason.
@@ -134,7 +135,7 @@ func newRun(c claim.Claim, extent Extent, on claim.Abilities, disruptive bool, d
 	run := Run{Claims: []claim.Claim{c}, Study: c.Study, Command: line, Takes: d.Takes}
 	for _, g := range d.Design.Groups {
 		for _, condition := range g.Conditions {
-			run.conditions = append(run.conditions, condition.ID)
+			run.Conditions = append(run.Conditions, condition.ID)
 		}
 	}
 	if d.Design.Plan.Blocks == 0 {
@@ -158,24 +159,34 @@ func (r *Run) give(budget time.Duration) {
 	r.budget, r.Takes = budget, budget
 }
 
-// Fit gives runs a share each of a budget: what an interval takes, and of the rest in proportion to
-// what more it would have without one. Where the budget is too small for that, the last runs exceed it.
+// Fit shares a budget among runs. Each has the time of an interval, and of the rest the more, the more it
+// wants. One whose interval does not fit beside those before it has no share: its time exceeds the budget.
 func Fit(runs []*Run, budget time.Duration) {
-	var more time.Duration // what the runs want besides
 	rest := budget
+	var more time.Duration // what those that fit want besides
 	for _, r := range runs {
-		if r.budget == 0 {
-			rest -= r.Takes
+		least := r.Takes
+		if r.budget > 0 {
+			r.give(r.least)
+			least = r.least
+		}
+		if least > rest {
 			continue
 		}
-		rest -= r.least
-		more += r.wanted - r.least
+		rest -= least
+		if r.budget > 0 {
+			more += r.wanted - r.least
+		}
 	}
-	share := 0.0
-	if more > 0 {
-		share = min(max(float64(rest)/float64(more), 0), 1)
+	if more == 0 {
+		return
 	}
+	share, left := min(float64(rest)/float64(more), 1), budget
 	for _, r := range runs {
+		if r.Takes > left {
+			continue
+		}
+		left -= r.Takes
 		if r.budget > 0 {
 			r.give(r.least + time.Duration(share*float64(r.wanted-r.least)).Truncate(time.Minute))
 		}
@@ -193,7 +204,7 @@ func written(d time.Duration) string {
 func (p *Plan) merge() {
 	largestFirst := slices.Clone(p.Runs)
 	slices.SortStableFunc(largestFirst, func(a, b Run) int {
-		return cmp.Or(cmp.Compare(len(b.conditions), len(a.conditions)), cmp.Compare(b.wanted, a.wanted))
+		return cmp.Or(cmp.Compare(len(b.Conditions), len(a.Conditions)), cmp.Compare(b.wanted, a.wanted))
 	})
 	var kept []Run
 	for _, r := range largestFirst {
@@ -220,10 +231,13 @@ func place(c claim.Claim) int {
 	return slices.IndexFunc(claim.All(), func(other claim.Claim) bool { return other.ID == c.ID })
 }
 
-// covers tells whether a run has all conditions of another one.
+// covers tells whether a run has all conditions of another one, and as many blocks of them. Two runs of
+// the same conditions may differ in what these do not name: only a short one is a part of the other.
 func (r Run) covers(other Run) bool {
-	if r.Study != other.Study {
+	short := r.budget > 0 && other.budget == 0
+	if r.Study != other.Study || r.budget == 0 && other.budget > 0 ||
+		!short && len(r.Conditions) <= len(other.Conditions) {
 		return false
 	}
-	return !slices.ContainsFunc(other.conditions, func(c string) bool { return !slices.Contains(r.conditions, c) })
+	return !slices.ContainsFunc(other.Conditions, func(c string) bool { return !slices.Contains(r.Conditions, c) })
 }

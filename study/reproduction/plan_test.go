@@ -144,6 +144,8 @@ func TestABudgetIsShared(t *testing.T) {
 		// Of 57 minutes more that are wanted 19 are there.
 		55 * time.Minute: {"3m0s", "12m0s", "40m0s"},
 		36 * time.Minute: {"3m0s", "3m0s", "30m0s"},
+		// An interval of the third does not fit: the second has its time.
+		24 * time.Minute: {"3m0s", "21m0s", "30m0s"},
 		time.Minute:      {"3m0s", "3m0s", "30m0s"},
 	} {
 		p := reproduction.NewPlan(claims(t, "S2.4", "S4.1", "S4.4"), reproduction.Usual, claim.Abilities{CPUs: 2}, false, b.design)
@@ -162,16 +164,37 @@ func TestABudgetIsShared(t *testing.T) {
 }
 
 func TestTooShortARunIsMadeAgain(t *testing.T) {
-	b := bench{{line: "tare latency cpu", conditions: "a", pass: time.Minute}}
+	b := bench{{line: "tare latency cpu", conditions: "a", pass: time.Minute}} // three minutes at the least, half an hour to decide
 	p := reproduction.NewPlan(claims(t, "S4.1"), reproduction.Usual, everything, false, b.design)
-	for budget, there := range map[time.Duration]bool{2 * time.Minute: false, 3 * time.Minute: true} {
+	for _, c := range []struct {
+		budget     time.Duration
+		short      bool
+		conditions string
+		there      bool
+	}{
+		{2 * time.Minute, true, "a", false},
+		{3 * time.Minute, true, "a", true},
+		{3 * time.Minute, false, "a", false},
+		{30 * time.Minute, false, "a", true},
+		{30 * time.Minute, false, "a b", false}, // as an earlier design had it
+		{30 * time.Minute, false, "", false},
+	} {
 		run := record.Run{ID: "latency-1", Study: "latency", Status: record.Complete, Command: p.Runs[0].Command,
-			Plan: record.Plan{Budget: budget}}
-		stored := reproduction.Stored{
-			Runs: []record.Run{run}, SameCode: func(record.Run) bool { return true }, Killed: func(record.Run) bool { return false },
+			Plan: record.Plan{Budget: c.budget}}
+		for _, id := range strings.Fields(c.conditions) {
+			run.Conditions = append(run.Conditions, record.Condition{ID: id})
 		}
-		if got := stored.StateOf(p.Runs[0], reproduction.Usual).Decided != ""; got != there {
-			t.Errorf("with %v of three minutes there: %v", budget, got)
+		stored := reproduction.Stored{
+			Runs: []record.Run{run}, Short: c.short,
+			SameCode: func(record.Run) bool { return true }, Killed: func(record.Run) bool { return false },
+		}
+		if got := stored.StateOf(p.Runs[0], reproduction.Usual).Decided != ""; got != c.there {
+			t.Errorf("%+v: there %v", c, got)
+		}
+		stored.Runs[0].Status = record.Interrupted
+		state := stored.StateOf(p.Runs[0], reproduction.Usual)
+		if fits := c.conditions == "a"; (state.Resume != nil) != fits || fits && state.Takes(p.Runs[0]) != c.budget {
+			t.Errorf("%+v, stopped: goes on with %v", c, state.Resume)
 		}
 	}
 }

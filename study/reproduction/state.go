@@ -3,6 +3,7 @@ package reproduction
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"tare/claim"
 	"tare/record"
@@ -21,20 +22,27 @@ type Stored struct {
 	Runs   []record.Run // newest first, without their trials
 	Latest map[string]claim.Judgement
 	Here   record.Host
+	// Short tells that a run counts whose budget is that of an interval: others have what a verdict is given.
+	Short bool
 	// SameCode tells whether the code that measured a run is this tare's.
 	SameCode func(record.Run) bool
 	Killed   func(record.Run) bool
 }
 
-// StateOf finds what is there of a run. What other code measured counts for nothing, and so does a
-// budget below what an interval takes. Verdicts that are decided are enough, unless the extent is Full.
+// StateOf finds what is there of a run. What other code measured counts for nothing, and so do other
+// conditions and a smaller budget. Verdicts that are decided are enough, unless the extent is Full.
 func (s Stored) StateOf(r Run, extent Extent) State {
+	enough := r.wanted
+	if s.Short {
+		enough = r.least
+	}
 	for _, run := range s.Runs {
-		if !s.own(run) || run.Study != r.Study || !slices.Equal(plainLine(run.Command), plainLine(r.Command)) {
+		if !s.own(run) || run.Study != r.Study || !slices.Equal(plainLine(run.Command), plainLine(r.Command)) ||
+			!r.isOf(run.Conditions) {
 			continue
 		}
 		switch {
-		case run.Status == record.Complete && (run.Plan.Budget == 0 || run.Plan.Budget >= r.least):
+		case run.Status == record.Complete && (run.Plan.Budget == 0 || run.Plan.Budget >= enough):
 			return State{Decided: run.ID}
 		case run.Status == record.Interrupted || s.Killed(run):
 			return State{Resume: &run}
@@ -57,6 +65,24 @@ func (s Stored) StateOf(r Run, extent Extent) State {
 		}
 	}
 	return State{Decided: strings.Join(by, ", ")}
+}
+
+// isOf tells whether a run that is planned has just these conditions.
+func (r Run) isOf(conditions []record.Condition) bool {
+	for _, c := range conditions {
+		if !slices.Contains(r.Conditions, c.ID) {
+			return false
+		}
+	}
+	return len(conditions) == len(r.Conditions)
+}
+
+// Takes is how long a run takes from this state on, at most.
+func (s State) Takes(r Run) time.Duration {
+	if s.Resume != nil && s.Resume.Plan.Budget > 0 {
+		return s.Resume.Plan.Budget
+	}
+	return r.Takes
 }
 
 // own tells whether this tare could have made a run on this machine.
