@@ -305,8 +305,9 @@ bench-pages: go ## censuses against raw reads of the same, the fault recorder ag
 	$(GO) test -run '^$$' -bench 'Of' ./census
 
 .PHONY: bench-diagnose
-bench-diagnose: go ## the CPU time and memory that diagnose takes of 100 containers (about a minute; needs root and an OCI runtime)
+bench-diagnose: go ## what diagnose takes of 100 containers, and from one that it watches (about 5 minutes; needs root and an OCI runtime)
 	TARE_TEST_ALL=1 $(GO) test -count 1 -v -run DiagnoseWeight ./cli
+	$(GO) test -run none -bench Weight -benchtime 1x ./study/diagnose
 
 .PHONY: bench-nodes
 bench-nodes: go ## what a study over 1,000 simulated nodes asks of a cluster and of who follows it (about 10 minutes)

@@ -77,7 +77,7 @@ func plant(t testing.TB, all ...*planted) []container.Container {
 	}
 	var layout cgroup.Layout
 	for _, h := range host.Hierarchies {
-		if h.Has("cpu") || h.Has("cpuset") || h.Has("memory") {
+		if h.Has("cpu") || h.Has("cpuacct") || h.Has("cpuset") || h.Has("memory") {
 			layout.Hierarchies = append(layout.Hierarchies, h)
 		}
 	}
@@ -90,7 +90,7 @@ func plant(t testing.TB, all ...*planted) []container.Container {
 	var names []string
 	for _, p := range all {
 		p.group = top.Child(p.name)
-		if err := errors.Join(p.group.Create("cpu", "cpuset", "memory"), p.group.Apply(p.limits)); err != nil {
+		if err := errors.Join(p.group.Create("cpu", "cpuacct", "cpuset", "memory"), p.group.Apply(p.limits)); err != nil {
 			t.Skip(err)
 		}
 		p.start(t)

@@ -87,16 +87,16 @@ func reply(c net.Conn) {
 // its CPU time a request, and its time a request, are longer meanwhile, in percent with 95 % intervals over
 // the pairs. A fifth of the time of diagnose reads counters alone:
 //
-//	TARE_PAIRS=40 go test -run none -bench Weight -benchtime 1x ./study/diagnose
+//	TARE_PAIRS=20 go test -run none -bench Weight -benchtime 1x ./study/diagnose
 func BenchmarkWeight(b *testing.B) {
-	pairs := 20
+	pairs := 10
 	if text := os.Getenv("TARE_PAIRS"); text != "" {
 		var err error
 		if pairs, err = strconv.Atoi(text); err != nil || pairs < 2 {
 			b.Fatalf("TARE_PAIRS=%s: want 2 or more", text)
 		}
 	}
-	const span = 5 * time.Second
+	const span = 10 * time.Second // as by default
 	p := &planted{name: "serving", program: "serve"}
 	p.limits.CPUs = "0"
 	all := plant(b, p)
