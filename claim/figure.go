@@ -52,12 +52,8 @@ func (f Figure) Interval() bool { return f.Low != 0 || f.High != 0 }
 // 0.07 %", "0.5 to 0.7 %".
 func (f Figure) Text() string {
 	unit := ""
-	switch f.Unit {
-	case "":
-	case "us": // in data, and the sign on pages
-		unit = " µs"
-	default:
-		unit = " " + f.Unit
+	if f.Unit != "" {
+		unit = " " + f.UnitText()
 	}
 	switch f.Bound {
 	case Between:
@@ -66,6 +62,14 @@ func (f Figure) Text() string {
 		return digits(f.Value) + unit
 	}
 	return string(f.Bound) + " " + digits(f.Value) + unit
+}
+
+// UnitText is the unit as pages have it: in data µs is "us".
+func (f Figure) UnitText() string {
+	if f.Unit == "us" {
+		return "µs"
+	}
+	return f.Unit
 }
 
 // digits writes a number as briefly as it can be told from others, and none in

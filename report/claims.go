@@ -362,7 +362,7 @@ func ownFigure(f claim.Figure) []Cell {
 	value, span, n := "", "", ""
 	unit := ""
 	if f.Unit != "" {
-		unit = " " + clean(f.Unit)
+		unit = " " + clean(f.UnitText())
 	}
 	if f.Interval() {
 		value, span = fixed(f.Value, decimalsOf(f.Value, f.Low, f.High))+unit, plainSpan(f.Low, f.High)

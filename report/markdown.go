@@ -53,7 +53,7 @@ func (t Table) markdown(w io.Writer) error {
 		}
 		head, rule = append(head, c.Head), append(rule, side)
 		if detailed[i] {
-			head, rule = append(head, orElse(detailHead(c), " ")), append(rule, side)
+			head, rule = append(head, orElse(t.detailHead(i), " ")), append(rule, side)
 		}
 	}
 	rows := [][]string{head}
@@ -88,12 +88,16 @@ func (t Table) markdown(w io.Writer) error {
 	return err
 }
 
-// detailHead heads the column of details: those of figures are intervals.
-func detailHead(c Column) string {
-	if c.Number {
-		return "interval"
+// detailHead heads the column of a column's details: those of figures are intervals.
+func (t Table) detailHead(column int) string {
+	for _, row := range t.Rows {
+		isInterval := t.Columns[column].Number || column >= len(row) || row[column].Detail == "" ||
+			strings.Contains(row[column].Detail, " to ")
+		if !isInterval {
+			return ""
+		}
 	}
-	return ""
+	return "interval"
 }
 
 // markdownText is text in which nothing is taken for a mark.
