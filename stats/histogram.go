@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 
@@ -31,11 +32,9 @@ func newBlockCounts(histograms []*hdrhistogram.Histogram) (*blockCounts, error) 
 		if h == nil || h.TotalCount() == 0 {
 			return nil, fmt.Errorf("histogram %d of %d holds no values", b+1, len(histograms))
 		}
-		for _, bar := range h.Distribution() {
-			if bar.Count > 0 {
-				perBlock[b] = append(perBlock[b], bar)
-				seen[bucket{bar.From, bar.To}] = true
-			}
+		perBlock[b] = filled(h)
+		for _, bar := range perBlock[b] {
+			seen[bucket{bar.From, bar.To}] = true
 		}
 	}
 	buckets := slices.SortedFunc(maps.Keys(seen), func(x, y bucket) int {
@@ -63,6 +62,24 @@ func newBlockCounts(histograms []*hdrhistogram.Histogram) (*blockCounts, error) 
 		}
 	}
 	return c, nil
+}
+
+// filled lists the buckets of a histogram that hold anything, as its Distribution has them among all.
+// That lists tens of thousands of empty ones too, for which it took most of an analysis.
+func filled(h *hdrhistogram.Histogram) (bars []hdrhistogram.Bar) {
+	// The first 2^(half+1) buckets are as wide as the lowest value can be told; after that the width doubles
+	// with each 2^half, which is half the values of that many digits.
+	half := int(math.Ceil(math.Log2(2*math.Pow10(int(h.SignificantFigures()))))) - 1
+	unit := int(math.Log2(float64(max(1, h.LowestTrackableValue()))))
+	for i, count := range h.Export().Counts {
+		if count == 0 {
+			continue
+		}
+		doubled := max(0, i>>half-1)
+		from := int64(i-doubled<<half) << (doubled + unit)
+		bars = append(bars, hdrhistogram.Bar{From: from, To: from + 1<<(doubled+unit) - 1, Count: count})
+	}
+	return bars
 }
 
 // compare orders two blocks by what they hold. Only equal blocks are equal.
