@@ -72,7 +72,7 @@ type Plan struct {
 }
 
 // NewPlan plans the runs for some claims. A run whose conditions another one has is not planned:
-// the other one decides its claims too, and has its time.
+// the other one decides its claims too.
 func NewPlan(claims []claim.Claim, extent Extent, on claim.Abilities, disruptive bool, design Designer) Plan {
 	var p Plan
 	for _, c := range claims {
@@ -215,7 +215,7 @@ func (p *Plan) merge() {
 		}
 		kept[i].Claims = append(kept[i].Claims, r.Claims...)
 		if kept[i].budget > 0 {
-			kept[i].wanted += r.wanted
+			kept[i].wanted = max(kept[i].wanted, r.wanted)
 			kept[i].give(kept[i].wanted)
 		}
 	}

@@ -97,8 +97,8 @@ func TestPlan(t *testing.T) {
 	}{
 		{name: "claims of one command share its run", ids: "S1.3 S1.4", on: everything,
 			want: []string{"S1.3, S1.4 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile --budget 40m | 40m0s"}},
-		{name: "a run that has all conditions of another decides its claims, in the time of both", ids: "S1.1 S1.3", on: everything,
-			want: []string{"S1.1, S1.3 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile --budget 1h10m | 1h10m0s"}},
+		{name: "a run that has all conditions of another decides its claims", ids: "S1.1 S1.3", on: everything,
+			want: []string{"S1.1, S1.3 | tare startup --platform docker --rate 1,2,4,8 --knee=false --workload s1 --profile --budget 40m | 40m0s"}},
 		{name: "three blocks fit", ids: "S4.1", on: everything,
 			want: []string{"S4.1 | tare latency cpu --budget 1h15m | 1h15m0s"}},
 		{name: "many blocks take an hour at most", ids: "S4.4", on: everything,
