@@ -236,6 +236,7 @@ func TestNoiseConfirmsNothing(t *testing.T) {
 			own.Trials = slices.Clone(run.Trials)
 			for i := range own.Trials {
 				own.Trials[i].Samples = slices.Clone(own.Trials[i].Samples)
+				slices.SortFunc(own.Trials[i].Samples, func(a, b record.Sample) int { return strings.Compare(a.Metric, b.Metric) })
 				for s := range own.Trials[i].Samples {
 					own.Trials[i].Samples[s].Value = 100 * random.Float64()
 				}
