@@ -108,8 +108,15 @@ func (p Process) Status() (Status, error) { return parse(p, "status", ParseStatu
 // Limits reads /proc/PID/limits.
 func (p Process) Limits() (Limits, error) { return parse(p, "limits", ParseLimits) }
 
-// Mounts reads /proc/PID/mountinfo: the mounts below the process' root.
-func (p Process) Mounts() ([]Mount, error) { return parse(p, "mountinfo", ParseMountInfo) }
+// Mounts reads /proc/PID/mountinfo: the mounts below the process' root. A process that ends has left them
+// before it is gone: the kernel then says EINVAL.
+func (p Process) Mounts() ([]Mount, error) {
+	mounts, err := parse(p, "mountinfo", ParseMountInfo)
+	if errors.Is(err, syscall.EINVAL) {
+		err = fmt.Errorf("%w: the process ends: %w", err, fs.ErrNotExist)
+	}
+	return mounts, err
+}
 
 // Environ reads the environment that the program was started with, sorted.
 func (p Process) Environ() ([]string, error) {
