@@ -68,8 +68,8 @@ var s2 = []Claim{
 	},
 	{
 		ID: "S2.5", Paper: pinning, Study: "platforms", Command: transcoding,
-		Short:         "a platform's cost is its type's plus its size's",
 		Needs:         []Need{needsKVM.partly("virtual machines"), needsEightCPUs.partly("pinned containers")},
+		Short:         "a platform's cost is its type's plus its size's",
 		Says:          "What a platform costs has two parts: one of its type, whose ratio is the same at all sizes and which pinning does not touch, and one of its size, which only vanilla containers have, which shrinks as they get more cores, and which pinning removes.",
 		Published:     []Figure{exactly("vanilla CN over VM, WordPress, 2 cores", 2.4, "times"), exactly("vanilla CN over VM, Cassandra, 2 cores", 3.7, "times")},
 		Inconsistency: "3.7 times is given for Cassandra on 2 cores, a size at which its results were left out (S2.4); and 2.4 times for WordPress does not go with its 2 times bare metal (S2.3).",

@@ -300,7 +300,7 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	return todo, report.ClaimRuns(out, list, total, opt)
 }
 
-// fit shares what is left of --budget among the runs that are neither there nor begun.
+// fit shares what is left of --budget among the runs that are still to be begun.
 func (r *reproducing) fit(runs []reproduction.Run, stored reproduction.Stored, spent time.Duration) {
 	if r.flags.budget == 0 {
 		return

@@ -30,10 +30,10 @@ Second \*line\*.
 `},
 		{Table{
 			Columns: []Column{{Head: "claim"}, {Head: "here"}},
-			Rows:    [][]Cell{{{Text: "S4.1"}, {Text: "mean: 69 us", Detail: "64 to 75"}}, {{Text: "S4.2"}, Absent()}},
+			Rows:    [][]Cell{{{Text: "S4.1"}, {Text: "mean: 69 µs", Detail: "64 to 75"}}, {{Text: "S4.2"}, Absent()}},
 		}, `| claim | here | interval |
 |---|---|---|
-| S4.1 | mean: 69 us | 64 to 75 |
+| S4.1 | mean: 69 µs | 64 to 75 |
 | S4.2 | – |  |
 `},
 		{Judgements{Rows: []Judgement{{Claim: "S4.1", Says: "shares cost", Published: "14 µs", Ours: "0.2", Verdict: "refuted"}}},

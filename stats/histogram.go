@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/bits"
 	"slices"
 	"sort"
 
@@ -64,13 +65,13 @@ func newBlockCounts(histograms []*hdrhistogram.Histogram) (*blockCounts, error) 
 	return c, nil
 }
 
-// filled lists the buckets of a histogram that hold anything, as its Distribution has them among all.
-// That lists tens of thousands of empty ones too, for which it took most of an analysis.
+// filled lists the buckets of a histogram that are not empty. Its Distribution lists tens of thousands of
+// empty ones too, which took most of the time of an analysis.
 func filled(h *hdrhistogram.Histogram) (bars []hdrhistogram.Bar) {
-	// The first 2^(half+1) buckets are as wide as the lowest value can be told; after that the width doubles
-	// with each 2^half, which is half the values of that many digits.
+	// The format: the first 2^(half+1) buckets are 2^unit wide, and those of each further 2^half are twice as
+	// wide as those before.
 	half := int(math.Ceil(math.Log2(2*math.Pow10(int(h.SignificantFigures()))))) - 1
-	unit := int(math.Log2(float64(max(1, h.LowestTrackableValue()))))
+	unit := bits.Len64(uint64(max(1, h.LowestTrackableValue()))) - 1
 	for i, count := range h.Export().Counts {
 		if count == 0 {
 			continue

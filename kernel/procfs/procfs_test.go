@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -208,4 +209,30 @@ func FuzzParseEnviron(f *testing.F) {
 			t.Errorf("%q is split into %q", b, env)
 		}
 	})
+}
+
+// A process that has ended and was not waited for is still in /proc, without its mounts.
+func TestAnEndedProcessHasNoMounts(t *testing.T) {
+	cmd := exec.Command("true")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	if _, err := io.Copy(io.Discard, out); err != nil { // until it has closed its output
+		t.Fatal(err)
+	}
+	for {
+		_, err := Host.Process(cmd.Process.Pid).Mounts()
+		if err == nil { // it is about to end
+			continue
+		}
+		if !Gone(err) {
+			t.Errorf("%v, want it gone", err)
+		}
+		return
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"tare/image"
+	"tare/kernel/cgroup"
 	"tare/platform"
 )
 
@@ -718,9 +719,15 @@ func TestGroupsBelowAContainersAreItsOwn(t *testing.T) {
 		"/system.slice/docker-0a1b.scope":              "/system.slice/docker-0a1b.scope",
 		"/machine.slice/libpod-0a1b.scope/container":   "/machine.slice/libpod-0a1b.scope",
 		"/docker/0a1b/init.scope/made by its own init": "/docker/0a1b",
+		"/":            "",
+		"/docker/ffff": "",
 	} {
-		if got := containersPath(path, "0a1b"); got != want {
-			t.Errorf("%s: %s, want %s", path, got, want)
+		var got string
+		for _, p := range containersOwn(cgroup.Group{Places: []cgroup.Place{{Path: path}}}, "0a1b").Places {
+			got += p.Path
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
 }

@@ -2,15 +2,12 @@ package docker
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/system"
 
 	"tare/kernel/accounting"
-	"tare/kernel/cgroup"
 	"tare/platform"
 )
 
@@ -97,8 +94,7 @@ func thaw(ctx context.Context, c container.InspectResponse) error {
 		return nil // it has ended
 	}
 	// The id may have gone to another process by now.
-	group.Places = slices.DeleteFunc(group.Places, func(p cgroup.Place) bool { return !strings.Contains(p.Path, c.ID) })
-	return group.Thaw(ctx)
+	return containersOwn(group, c.ID).Thaw(ctx)
 }
 
 // Attendants implements [platform.Attending]: the engine's daemons, the container's shim and

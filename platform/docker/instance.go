@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,15 +81,7 @@ func (i *instance) hold() error {
 	}
 	group, err := platform.OwnGroup(i.PID)
 	if err == nil && i.names(group) {
-		// An ending process leaves one hierarchy after the other for its root,
-		// whose account is the whole host's.
-		group.Places = slices.DeleteFunc(
-			group.Places,
-			func(p cgroup.Place) bool { return !strings.Contains(p.Path, i.id) },
-		)
-		for n, p := range group.Places {
-			group.Places[n].Path = containersPath(p.Path, i.id)
-		}
+		group = containersOwn(group, i.id)
 		i.Process, i.Account, i.group = handle, engine.GroupAccount{Group: group}, group
 		return nil
 	}
@@ -104,14 +95,20 @@ func (i *instance) hold() error {
 	return err
 }
 
-// containersPath cuts what is below the container's group: crun has podman's programs in a group there, in
-// which nothing counts their memory.
-func containersPath(path, id string) string {
-	from := strings.Index(path, id)
-	if to := strings.IndexByte(path[from:], '/'); to >= 0 {
-		return path[:from+to]
+// containersOwn is the container's own group, of that of a process in it. An ending process leaves one
+// hierarchy after the other for its root, whose account is the whole host's. And crun puts podman's programs
+// into a group below the container's, in which nothing counts their memory.
+func containersOwn(group cgroup.Group, id string) (own cgroup.Group) {
+	for _, p := range group.Places {
+		before, after, found := strings.Cut(p.Path, id)
+		if !found {
+			continue
+		}
+		rest, _, _ := strings.Cut(after, "/") // such as .scope
+		p.Path = before + id + rest
+		own.Places = append(own.Places, p)
 	}
-	return path
+	return own
 }
 
 // names reports whether the cgroup is the container's: the id may have gone to

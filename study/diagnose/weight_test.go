@@ -21,44 +21,47 @@ const batch = 1000
 // long each batch took. Both work for some microseconds a request, and block in between, as a database
 // under a closed load does.
 func serve() {
-	defer os.Exit(1)
+	fmt.Fprintln(os.Stderr, serving())
+	os.Exit(1)
+}
+
+func serving() error {
 	if os.Getenv(servedVariable) != "" {
 		l, err := net.FileListener(os.NewFile(3, "listener"))
 		if err != nil {
-			panic(err)
+			return err
 		}
 		c, err := l.Accept()
 		if err != nil {
-			panic(err)
+			return err
 		}
-		reply(c)
-		return
+		return reply(c)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		panic(err)
+		return err
 	}
 	f, err := l.(*net.TCPListener).File()
 	if err != nil {
-		panic(err)
+		return err
 	}
 	service := exec.Command("/proc/self/exe")
 	service.Env, service.ExtraFiles = append(os.Environ(), servedVariable+"=1"), []*os.File{f}
 	if err := service.Start(); err != nil {
-		panic(err)
+		return err
 	}
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
-		panic(err)
+		return err
 	}
 	for request := make([]byte, 64); ; {
 		began := time.Now()
 		for range batch {
 			if _, err := c.Write(request); err != nil {
-				return
+				return err
 			}
 			if _, err := io.ReadFull(c, request); err != nil {
-				return
+				return err
 			}
 		}
 		fmt.Println(time.Since(began).Nanoseconds())
@@ -68,17 +71,17 @@ func serve() {
 // servedVariable is set for the service's process.
 const servedVariable = "TARE_TEST_DIAGNOSE_SERVED"
 
-func reply(c net.Conn) {
+func reply(c net.Conn) error {
 	for request, sum := make([]byte, 64), uint64(1); ; {
 		if _, err := io.ReadFull(c, request); err != nil {
-			return
+			return err
 		}
 		for n := range uint64(10_000) {
 			sum = sum*31 + n
 		}
 		request[0] = byte(sum)
 		if _, err := c.Write(request); err != nil {
-			return
+			return err
 		}
 	}
 }
@@ -118,6 +121,9 @@ func BenchmarkWeight(b *testing.B) {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		if len(p.took) == 0 {
+			b.Fatal("no request was answered")
+		}
 		for _, of := range p.took {
 			took += of.Seconds() / batch / float64(len(p.took))
 		}

@@ -159,11 +159,12 @@ func (r *Run) give(budget time.Duration) {
 	r.budget, r.Takes = budget, budget
 }
 
-// Fit shares a budget among runs. Each has the time of an interval, and of the rest the more, the more it
-// wants. One whose interval does not fit beside those before it has no share: its time exceeds the budget.
+// Fit shares a budget among runs. Each gets the time of an interval first. What is left is shared in
+// proportion to the time that each would have without a budget. A run whose interval does not fit beside
+// those before it gets nothing of it, and its time exceeds what is left.
 func Fit(runs []*Run, budget time.Duration) {
 	rest := budget
-	var more time.Duration // what those that fit want besides
+	var more time.Duration // what those that fit would have besides
 	for _, r := range runs {
 		least := r.Takes
 		if r.budget > 0 {

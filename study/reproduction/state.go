@@ -22,15 +22,15 @@ type Stored struct {
 	Runs   []record.Run // newest first, without their trials
 	Latest map[string]claim.Judgement
 	Here   record.Host
-	// Short tells that a run counts whose budget is that of an interval: others have what a verdict is given.
+	// Short has a run count from the budget of an interval on. Otherwise it takes the whole one.
 	Short bool
 	// SameCode tells whether the code that measured a run is this tare's.
 	SameCode func(record.Run) bool
 	Killed   func(record.Run) bool
 }
 
-// StateOf finds what is there of a run. What other code measured counts for nothing, and so do other
-// conditions and a smaller budget. Verdicts that are decided are enough, unless the extent is Full.
+// StateOf finds what is there of a run: one by the same code, with the same conditions and at least the
+// same budget. Verdicts that are decided are enough, unless the extent is Full.
 func (s Stored) StateOf(r Run, extent Extent) State {
 	enough := r.wanted
 	if s.Short {
@@ -77,7 +77,7 @@ func (r Run) isOf(conditions []record.Condition) bool {
 	return len(conditions) == len(r.Conditions)
 }
 
-// Takes is how long a run takes from this state on, at most.
+// Takes is how long a run takes at most. One that is finished has the budget that it was begun with.
 func (s State) Takes(r Run) time.Duration {
 	if s.Resume != nil && s.Resume.Plan.Budget > 0 {
 		return s.Resume.Plan.Budget
@@ -90,8 +90,8 @@ func (s Stored) own(run record.Run) bool {
 	return s.SameCode(run) && claim.SameMachine(run.Host, s.Here)
 }
 
-// plainLine is a command line without the program, the state directory, --yes, and the budget, which
-// change nothing of what is measured but how often.
+// plainLine is a command line without the program, the state directory, --yes, and the budget: they do not
+// change what is measured.
 func plainLine(line []string) (plain []string) {
 	for i := 1; i < len(line); i++ {
 		switch {

@@ -154,3 +154,33 @@ func TestCountsGoWithTheRate(t *testing.T) {
 		}
 	}
 }
+
+// second is another program.
+type second struct{ fakeWorkload }
+
+func (second) Name() string { return "second" }
+
+// What is compared with nothing in its group is executed once, and what looking costs is measured with
+// the first program.
+func TestDesignOfOnePlatform(t *testing.T) {
+	o := options()
+	o.Platforms, o.Profile, o.Watch = []string{"docker"}, true, Planned(true)
+	o.Subjects = append(o.Subjects, workload.Subject{Workload: second{fakeWorkload{ready: readyAtOnce}}})
+	d, err := Design(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bursts := 0
+	for _, g := range d.Groups {
+		if strings.Contains(g.Workload, "[burst") {
+			bursts++
+			continue
+		}
+		if !g.Once || len(g.Conditions) != 1 {
+			t.Errorf("%s: %d conditions, once: %v", g.Workload, len(g.Conditions), g.Once)
+		}
+	}
+	if bursts != 1 {
+		t.Errorf("%d groups of bursts, want that of the first program", bursts)
+	}
+}
