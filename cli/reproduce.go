@@ -133,9 +133,6 @@ func (a *app) runReproduce(cmd *cobra.Command, f *reproduceFlags, claims []claim
 	if err != nil || f.dryRun {
 		return err
 	}
-	if f.budget > 0 {
-		todo = min(todo, f.budget)
-	}
 	if todo > longRun && !f.yes {
 		return usageError("this takes about %s: give --yes to go ahead, or name fewer claims, --quick or a --budget",
 			about(todo))
@@ -276,6 +273,7 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	}
 	r.fit(plan.Runs, stored, 0)
 	var list []report.ClaimRun
+	runs, claims := len(plan.Runs), len(r.claims)-len(r.left)
 	for _, run := range plan.Runs {
 		state := stored.StateOf(run, r.extent)
 		takes := state.Takes(run)
@@ -283,9 +281,13 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 		if state.Resume != nil {
 			says = "at most " + about(takes) + ", to finish " + state.Resume.ID
 		}
-		if state.Decided != "" {
+		switch {
+		case state.Decided != "":
 			says = "there, by " + state.Decided
-		} else {
+		case r.flags.budget > 0 && todo+takes > r.flags.budget:
+			says = "left for the next time: three blocks do not fit into --budget"
+			runs, claims = runs-1, claims-len(run.Claims)
+		default:
 			todo += takes
 		}
 		list = append(list, report.ClaimRun{Claims: run.Claims, Command: r.app.withHome(run.Command), Says: says})
@@ -295,7 +297,7 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	}
 	out := r.screen()
 	total := fmt.Sprintf("%s for %s, about %s where images are there.",
-		report.Counted(len(plan.Runs), "run"), report.Counted(len(r.claims)-len(r.left), "claim"), about(todo))
+		report.Counted(runs, "run"), report.Counted(claims, "claim"), about(todo))
 	opt := report.TerminalOptions{Width: terminalWidth(out), Color: isTerminal(out)}
 	return todo, report.ClaimRuns(out, list, total, opt)
 }

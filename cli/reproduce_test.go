@@ -182,6 +182,11 @@ func TestReproduceDryRun(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(home, storeFile)); err == nil {
 		t.Error("a store was made")
 	}
+	// What the budget has no room for is not announced as a run with a time.
+	code, stdout, _ = tare(t, home, "reproduce", "S4.5", "S5.1", "--budget", "1m", "--dry-run")
+	if want := "do not fit into --budget"; code != exitSuccess || strings.Count(unwrapped(stdout), want) != 2 {
+		t.Errorf("code %d, want %q twice in\n%s", code, want, stdout)
+	}
 	for _, c := range []struct{ line, says string }{
 		{"reproduce S9", `no claim "S9"`},
 		{"reproduce --quick --full", "want one of them"},
