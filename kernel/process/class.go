@@ -17,7 +17,7 @@ import (
 // Policy is how the kernel's scheduler treats a thread: sched(7).
 type Policy string
 
-// The policies that a thread of another process can be given.
+// The policies of threads. [SetClass] gives the real-time ones.
 const (
 	Other Policy = "other" // the ordinary one
 	Batch Policy = "batch" // ordinary, and taken to need the CPU without being in haste
@@ -50,11 +50,11 @@ func (c Class) String() string {
 }
 
 func (c Class) check() error {
-	if _, ok := policies[c.Policy]; !ok {
-		return fmt.Errorf("scheduling policy %q: want other, batch, idle, fifo or rr", c.Policy)
+	if !c.RealTime() {
+		return fmt.Errorf("scheduling policy %q: want fifo or rr", c.Policy)
 	}
-	if c.RealTime() != (c.Priority > 0) || c.Priority > 99 || c.Priority < 0 {
-		return fmt.Errorf("priority %d of scheduling policy %s: want 1 to 99 of fifo and rr, and 0 of the others", c.Priority, c.Policy)
+	if c.Priority < 1 || c.Priority > 99 {
+		return fmt.Errorf("priority %d of scheduling policy %s: want 1 to 99", c.Priority, c.Policy)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ type ClassRefused struct {
 func (r *ClassRefused) Error() string {
 	text := fmt.Sprintf("give process %d the scheduling class %s: %v", r.PID, r.Class, r.Err)
 	if errors.Is(r.Err, unix.EPERM) {
-		text += ": it takes CAP_SYS_NICE and, for a real-time class in a control group of a kernel with CONFIG_RT_GROUP_SCHED, cpu.rt_runtime_us above 0 there"
+		text += ": it takes CAP_SYS_NICE and, in a control group of a kernel with CONFIG_RT_GROUP_SCHED, cpu.rt_runtime_us above 0 there"
 	}
 	return text
 }
@@ -108,8 +108,8 @@ type threadOf struct {
 	start uint64 // clock ticks since boot: ids are used again
 }
 
-// SetClass gives every thread of a process that class: the threads that it has,
-// and, since threads inherit, those that these start. restore gives each thread
+// SetClass gives every thread of a process that real-time class: the threads that
+// it has, and, since threads inherit, those that these start. restore gives each thread
 // back what it had, and the threads born meanwhile what the first one had; a
 // thread whose class somebody else has changed since is left as it is. The
 // process' children are processes of their own, and have to be named. The error
@@ -144,29 +144,39 @@ type classChange struct {
 // set gives the class to threads until it meets none that has not got it: one
 // that is born of a thread not yet met has the class from before.
 func (c *classChange) set() error {
-	for first := true; ; first = false {
-		threads, err := threadsOf(c.process)
-		if err != nil {
-			return err
-		}
-		met := 0
-		for _, t := range threads {
-			if _, ok := c.before[t]; ok {
-				continue
-			}
-			met++
-			if err := c.setOne(t, first); err != nil {
+	first := true
+	err := afterBirths(func() error {
+		for met := true; met; first = false {
+			var err error
+			if met, err = c.setNew(first); err != nil {
 				return err
 			}
 		}
-		if met == 0 {
-			break
+		return nil
+	})
+	if err == nil && len(c.before) == 0 {
+		err = fmt.Errorf("process %d: %w", c.process.PID, ErrGone)
+	}
+	return err
+}
+
+// setNew gives the class to the threads that were not met before; met reports
+// whether there were any.
+func (c *classChange) setNew(first bool) (met bool, err error) {
+	threads, err := threadsOf(c.process)
+	if err != nil {
+		return false, err
+	}
+	for _, t := range threads {
+		if _, ok := c.before[t]; ok {
+			continue
+		}
+		met = true
+		if err := c.setOne(t, first); err != nil {
+			return false, err
 		}
 	}
-	if len(c.before) == 0 {
-		return fmt.Errorf("process %d: %w", c.process.PID, ErrGone)
-	}
-	return nil
+	return met, nil
 }
 
 // setOne gives one thread the class. listed means that it was there before any

@@ -107,7 +107,7 @@ func threadClasses(t *testing.T, pid int) map[process.Class]int {
 
 func TestSetClassOfEveryThread(t *testing.T) {
 	ordinary := process.Class{Policy: process.Other}
-	for _, class := range []process.Class{{Policy: process.Batch}, {Policy: process.Idle}, {Policy: process.FIFO, Priority: 3}, {Policy: process.RR, Priority: 1}} {
+	for _, class := range []process.Class{{Policy: process.FIFO, Priority: 3}, {Policy: process.RR, Priority: 1}} {
 		t.Run(class.String(), func(t *testing.T) {
 			pid, more := threaded(t)
 			restore, err := process.SetClass(pid, class)
@@ -154,7 +154,7 @@ func TestRestoreKeepsNicenessAndWhatOthersSet(t *testing.T) {
 		t.Errorf("the first thread is %+v (%v) afterwards, want ordinary and nice 5 as before", attr, err)
 	}
 
-	if restore, err = process.SetClass(pid, process.Class{Policy: process.Batch}); err != nil {
+	if restore, err = process.SetClass(pid, process.Class{Policy: process.FIFO, Priority: 1}); err != nil {
 		t.Fatal(err)
 	}
 	// Somebody else thinks otherwise meanwhile.
@@ -170,14 +170,14 @@ func TestRestoreKeepsNicenessAndWhatOthersSet(t *testing.T) {
 }
 
 func TestSetClassRefuses(t *testing.T) {
-	for _, class := range []process.Class{{}, {Policy: "deadline"}, {Policy: process.FIFO}, {Policy: process.FIFO, Priority: 100}, {Policy: process.Other, Priority: 1}} {
+	for _, class := range []process.Class{{}, {Policy: "deadline"}, {Policy: process.FIFO}, {Policy: process.FIFO, Priority: 100}, {Policy: process.Other}, {Policy: process.Idle}} {
 		if _, err := process.SetClass(os.Getpid(), class); err == nil {
 			t.Errorf("took the class %+v", class)
 		}
 	}
 	cmd := start(t, "true")
 	_ = cmd.Wait()
-	if _, err := process.SetClass(cmd.Process.Pid, process.Class{Policy: process.Batch}); !errors.Is(err, process.ErrGone) {
+	if _, err := process.SetClass(cmd.Process.Pid, process.Class{Policy: process.FIFO, Priority: 1}); !errors.Is(err, process.ErrGone) {
 		t.Errorf("of a process that has ended: %v, want ErrGone", err)
 	}
 	if _, err := process.ClassOf(cmd.Process.Pid); !errors.Is(err, process.ErrGone) {

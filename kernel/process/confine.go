@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,7 +43,7 @@ func Confine(cpus []int) (restore func() error, err error) {
 		return nil, err
 	}
 	unconfined.CompareAndSwap(nil, &usual)
-	if err := eachThread(c.confine); err != nil {
+	if err := afterBirths(func() error { return eachThread(c.confine) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("restricting this program to CPUs %v: %w", cpus, err), c.restore())
 	}
 	return c.restore, nil
@@ -91,7 +92,7 @@ func (c *confinement) confine(thread int) (done bool, err error) {
 }
 
 func (c *confinement) restore() error {
-	err := eachThread(func(thread int) (done bool, err error) {
+	back := func(thread int) (done bool, err error) {
 		var now unix.CPUSet
 		if err := unix.SchedGetaffinity(thread, &now); err != nil {
 			return false, os.NewSyscallError("sched_getaffinity", err)
@@ -104,12 +105,27 @@ func (c *confinement) restore() error {
 			return true, nil
 		}
 		return false, os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(thread, &to))
-	})
+	}
+	err := afterBirths(func() error { return eachThread(back) })
 	if had := unconfined.Load(); had != nil && *had == c.usual {
 		unconfined.CompareAndSwap(had, nil)
 	}
 	if err != nil {
 		return fmt.Errorf("giving this program's threads their CPUs back: %w", err)
+	}
+	return nil
+}
+
+// afterBirths meets all threads a few times, a little apart. One that is being made is listed only when it is
+// whole, and has what its maker had when the kernel began to make it.
+func afterBirths(meetAll func() error) error {
+	for i := range 3 {
+		if i > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if err := meetAll(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
