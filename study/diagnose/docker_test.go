@@ -148,7 +148,8 @@ func TestThrottledInDocker(t *testing.T) {
 	quota := func(micros string) []string { return []string{"--cpu-period", "100000", "--cpu-quota", micros} }
 	held := e.start(t, "quota", "30ms 970ms", quota("13000")...)
 	enough := e.start(t, "enough", "30ms 970ms", quota("40000")...)
-	sleeper := e.start(t, "sleeper", "0ms 2s", quota("1000")...)
+	// Where waking takes more than 1 ms, it waits for the rest of a period: up to 0.02 s/s, which is harmless.
+	sleeper := e.start(t, "sleeper", "0ms 5s", quota("1000")...)
 	victim := e.start(t, "victim", "30ms 70ms", "--cpuset-cpus", "0")
 	noisy := e.start(t, "noisy", "compute", "--cpuset-cpus", "0")
 	all := e.find(t)
