@@ -83,7 +83,7 @@ var s1 = []Claim{
 		Limits:    []Figure{exactly("distance", 5, "points"), atMost("unassigned", 10, "%")},
 	},
 	{
-		ID: "S1.5", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		ID: "S1.5", Paper: characterization, Study: "pages", Command: pagesAsJudged,
 		Quick: pagesInShort,
 		Short: "half of all page-table entries are doubled at start",
 		Says:  "Just after the start, in four containers of one image on one core, about half of all page-table entries map the same page to the same frame in more than one process. A web server with many workers has most such entries; a program that has yet to touch its mapped file has least.",
@@ -95,7 +95,7 @@ var s1 = []Claim{
 		Limits:    []Figure{atLeast("groupable", 45, "%")},
 	},
 	{
-		ID: "S1.6", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		ID: "S1.6", Paper: characterization, Study: "pages", Command: pagesAsJudged,
 		Quick: pagesInShort,
 		Short: "entries are shared more after two minutes of service",
 		Says:  "After two minutes of work the share of doubled entries has grown in services, most where mapped data is served as it is; a program that buffers what it reads keeps most entries to itself.",
@@ -109,7 +109,7 @@ var s1 = []Claim{
 		Limits:        []Figure{exactly("no change", 0, "points"), atLeast("exclusive, Graphchi", 50, "%")},
 	},
 	{
-		ID: "S1.7", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		ID: "S1.7", Paper: characterization, Study: "pages", Command: pagesAsJudged,
 		Quick: pagesInShort,
 		Short: "most pages in use are mapped more than once",
 		Says:  "The share of mapped pages that the kernel holds for active grows from the start to the steady state, and most of the active ones are doubled entries.",
@@ -123,7 +123,7 @@ var s1 = []Claim{
 	{
 		ID: "S1.8", Paper: characterization, Study: "pages",
 		Quick:     append(slices.Clone(pagesInShort), hugePages...),
-		Command:   append([]string{"tare", "pages", "--aslr", "off"}, hugePages...),
+		Command:   append(slices.Clone(pagesAsJudged), hugePages...),
 		Short:     "huge pages hardly occur, and never where pages are shared",
 		Says:      "Transparent huge pages cover next to none of the active pages, and none that is mapped by several processes, since they are made for anonymous memory only.",
 		Published: []Figure{atMost("huge among active, Graphchi", 0.07, "%"), exactly("huge among groupable", 0, "%")},
@@ -131,7 +131,7 @@ var s1 = []Claim{
 		Limits:    []Figure{atMost("huge among active", 1, "%")},
 	},
 	{
-		ID: "S1.9", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		ID: "S1.9", Paper: characterization, Study: "pages", Command: pagesAsJudged,
 		Quick: pagesInShort,
 		Short: "a third of page faults are taken by several containers",
 		Says:  "Containers of one image take many page faults on the very pages on which another of them faulted; those that walk their data in the same order take most of them twice, those that pick at random few.",
@@ -146,7 +146,7 @@ var s1 = []Claim{
 		Limits:        []Figure{atLeast("duplicated, mean", 25, "%")},
 	},
 	{
-		ID: "S1.10", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		ID: "S1.10", Paper: characterization, Study: "pages", Command: pagesAsJudged,
 		Quick:     pagesInShort,
 		Needs:     []Need{needsCounters},
 		Short:     "fifteen page faults in a million instructions",
@@ -156,7 +156,7 @@ var s1 = []Claim{
 		Limits:    []Figure{exactly("factor", 2, "times")},
 	},
 	{
-		ID: "S1.11", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		ID: "S1.11", Paper: characterization, Study: "pages", Command: pagesAsJudged,
 		Quick:         pagesInShort,
 		Short:         "which types of page faults an application takes",
 		Says:          "What kinds of faults an application takes follows from how it uses memory: services fault on reads of mapped files and on fresh anonymous memory, a program that buffers on anonymous memory, one that writes a shared mapping on that; functions take a third of theirs on write-protected pages; nothing is swapped.",
@@ -167,7 +167,7 @@ var s1 = []Claim{
 		Limits:        []Figure{exactly("distance", 10, "points")},
 	},
 	{
-		ID: "S1.12", Paper: characterization, Study: "pages", Command: []string{"tare", "pages"},
+		ID: "S1.12", Paper: characterization, Study: "pages", Command: pagesAsJudged,
 		Quick:     pagesInShort,
 		Short:     "hardly any fault breaks the sharing by copying",
 		Says:      "Faults that copy a page on its first write are so few that the sharing between containers outlives the program's work.",
