@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/kernel/host"
 	"tare/lab"
 	"tare/study/io/bandwidth"
 	"tare/study/io/place"
@@ -26,7 +27,7 @@ type streamFlags struct {
 
 func ioStream() (*cobra.Command, *subStudy) {
 	f := &streamFlags{studyFlags: studyFlags{whole: true}}
-	byDefault := bandwidth.Default()
+	byDefault := bandwidth.Default(0)
 	cmd := &cobra.Command{
 		Use:   "stream [flags]",
 		Short: "Memory bandwidth by MPI processes: copy, scale, add and triad",
@@ -46,20 +47,23 @@ the base. The others are tried one at a time, or with --cross in all combination
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, compared with bare metal; --full adds docker:rootless and docker:swarm")
 	flags.StringSliceVar(&f.storages, "storage", nil, "places of their data: layer, volume, bind, tmpfs (default layer,volume,bind)")
-	flags.StringSliceVar(&f.elements, "elements", nil, "elements of each array, such as 50e6 (default "+joinNumbers(byDefault.Elements)+")")
+	flags.StringSliceVar(&f.elements, "elements", nil, "elements of each array, such as 50e6 (default "+joinNumbers(byDefault.Elements)+"; where caches hold the first, a larger one)")
 	flags.IntSliceVar(&f.processes, "processes", nil, "MPI processes (default 1, and one for each CPU)")
 	flags.IntVar(&f.repetitions, "repetitions", byDefault.Repetitions, "runs of each kernel in a trial; the first does not count")
 	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")
 	flags.BoolVar(&f.peer, "peer", false, "measure the same with likwid-bench too")
-	f.register(cmd, "about a minute: 50 million elements, volume and bind mount",
+	f.register(cmd, "a minute or two: the first of the default sizes, volume and bind mount",
 		"the published grid (S5): 1 to 8 processes, 1 to 500 million elements, ten blocks; sizes that exceed memory are left out",
 		[]string{"cpuset-cpus"})
 	return cmd, &subStudy{name: place.Stream, flags: &f.studyFlags, design: f.design}
 }
 
-func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
+func (f *streamFlags) design(cmd *cobra.Command, _ []string, on studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
-	o, plan, err := begin(&f.studyFlags, changed, bandwidth.Default, bandwidth.Quick, bandwidth.Full)
+	caches := host.LastLevelCaches("/")
+	o, plan, err := begin(&f.studyFlags, changed,
+		func() bandwidth.Options { return bandwidth.Default(caches) },
+		func() bandwidth.Options { return bandwidth.Quick(caches) }, bandwidth.Full)
 	if err != nil {
 		return lab.Design{}, err
 	}
@@ -82,10 +86,10 @@ func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (la
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return lab.Design{}, err
 	}
-	if why := o.Base.Contradiction(host.CPUs); why != "" {
+	if why := o.Base.Contradiction(on.CPUs); why != "" {
 		return lab.Design{}, usageError("%s", why)
 	}
-	o.Host = ioHost(host)
+	o.Host = ioHost(on)
 	return bandwidth.Design(o)
 }
 

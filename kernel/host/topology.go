@@ -33,3 +33,28 @@ func ReadTopology(fsroot string) Topology {
 	}
 	return t
 }
+
+// LastLevelCaches is the size of the machine's caches of the highest level, all of them
+// together, in bytes; 0 where the kernel does not say.
+func LastLevelCaches(fsroot string) int64 {
+	root := tree(fsroot)
+	sizes, last := map[string]int64{}, 0
+	all, _ := filepath.Glob(filepath.Join(fsroot, "sys/devices/system/cpu/cpu[0-9]*/cache/index[0-9]*"))
+	for _, dir := range all {
+		of := func(name string) string { return root.text(filepath.Join(strings.TrimPrefix(dir, fsroot), name)) }
+		level, err := strconv.Atoi(of("level"))
+		size, sizeErr := strconv.ParseInt(strings.TrimSuffix(of("size"), "K"), 10, 64)
+		if err != nil || sizeErr != nil || level < last {
+			continue
+		}
+		if level > last {
+			sizes, last = map[string]int64{}, level
+		}
+		sizes[of("shared_cpu_list")] = size << 10
+	}
+	var sum int64
+	for _, size := range sizes {
+		sum += size
+	}
+	return sum
+}

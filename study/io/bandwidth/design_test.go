@@ -52,6 +52,18 @@ func TestDesignByDefault(t *testing.T) {
 	}
 }
 
+// S5's size for the bandwidth of memory is taken where caches do not hold it.
+func TestSizeBeyondTheCaches(t *testing.T) {
+	for caches, want := range map[int64]int64{0: 50e6, 32 << 20: 50e6, 260 << 20: 250e6, 8 << 30: 500e6} {
+		if got := Default(caches).Elements; got[0] != want || got[1] != 1e6 {
+			t.Errorf("beside caches of %d bytes the sizes are %v, want %d first", caches, got, want)
+		}
+		if got := Quick(caches).Elements; len(got) != 1 || got[0] != want {
+			t.Errorf("beside caches of %d bytes the quick run has %v, want %d", caches, got, want)
+		}
+	}
+}
+
 // S5's grid is whole where memory holds it, and a note names what is left out.
 func TestDesignInFull(t *testing.T) {
 	full := func(memory int64) lab.Design {

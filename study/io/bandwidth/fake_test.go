@@ -60,7 +60,7 @@ func usual() place.Host {
 
 // options are those of a test's design.
 func options(change ...func(*Options)) Options {
-	o := Default()
+	o := Default(0)
 	o.Plan = record.Plan{Blocks: 6, Level: 0.95, SmallestEffect: 0.02}
 	o.Host = usual()
 	for _, c := range change {

@@ -33,27 +33,39 @@ type Options struct {
 
 // Default are the options of a run of some minutes: S5's size for the bandwidth of
 // memory, by one process and by one for each CPU, and its smallest, which caches hold.
-func Default() Options {
+// Where the host's caches, in bytes, hold S5's size, a larger one takes its place.
+func Default(caches int64) Options {
 	return Options{
 		Platforms: []string{"docker"},
 		Storages:  []platform.Storage{platform.StorageLayer, platform.StorageVolume, platform.StorageBind},
-		Elements:  []int64{publishedCell, PublishedElements[0]}, Repetitions: 10, Fitting: true,
+		Elements:  []int64{beyondCaches(caches), PublishedElements[0]}, Repetitions: 10, Fitting: true,
 	}
 }
 
-// Quick are those of a run of about a minute: S5's size for the bandwidth of memory,
-// by one process, which two CPUs suffice for.
-func Quick() Options {
-	o := Default()
+// Quick are those of a run of a minute or two: the first of these sizes, by one process,
+// which two CPUs suffice for.
+func Quick(caches int64) Options {
+	o := Default(caches)
 	o.Storages = []platform.Storage{platform.StorageVolume, platform.StorageBind}
-	o.Elements, o.Processes = []int64{publishedCell}, []int{1}
+	o.Elements, o.Processes = o.Elements[:1], []int{1}
 	o.Repetitions = 5
 	return o
 }
 
+// beyondCaches is the least of S5's sizes, from that of its figures on, whose array is four
+// times as large as the caches: STREAM's rule, by which the program marks what they hold.
+func beyondCaches(caches int64) int64 {
+	for _, n := range PublishedElements {
+		if n >= publishedCell && n*8 >= 4*caches {
+			return n
+		}
+	}
+	return PublishedElements[len(PublishedElements)-1]
+}
+
 // Full is S5's grid, as far as the host's memory holds it, and the engines that S5 left for later.
 func Full() Options {
-	o := Default()
+	o := Default(0)
 	o.Platforms = append(o.Platforms, place.FurtherEngines...)
 	o.Elements, o.Processes = slices.Clone(PublishedElements), slices.Clone(PublishedProcesses)
 	o.Cross = true

@@ -65,7 +65,7 @@ func TestOnThisHost(t *testing.T) {
 	}
 	defer store.Close()
 
-	o := Quick()
+	o := Quick(0)
 	o.Platforms, o.Storages = nil, []platform.Storage{platform.StorageBind} // volumes are an engine's
 	for _, name := range []string{"oci:runc", "docker"} {
 		if p, err := session.Platforms(name); err == nil && p.Check(t.Context()) == nil {
