@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,17 +15,23 @@ import (
 
 func (a *app) resume() *cobra.Command {
 	var out, json string
+	var budget time.Duration
 	cmd := &cobra.Command{
 		Use:               "resume RUN",
 		Short:             "Finish a run that was interrupted",
-		Long:              "Resume goes on with a run that was stopped, or killed, with the orders that its seed\ndetermines. A time budget counts anew. RUN is an id, its beginning, or latest.",
-		Example:           "  tare resume latest",
+		Long:              "Resume goes on with a run that was stopped, or killed, with the orders that its seed\ndetermines. A time budget counts anew; --budget gives another one. A block that was\nbegun is finished. RUN is an id, its beginning, or latest.",
+		Example:           "  tare resume latest\n  tare resume latest --budget 10m",
 		Args:              command.ExactArgs(1),
 		ValidArgsFunction: a.completeRuns,
 	}
+	cmd.Flags().DurationVar(&budget, "budget", 0, "time for what is left to measure (default: the run's own budget)")
 	cmd.Flags().StringVar(&out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
 	cmd.Flags().StringVar(&json, "json", "", "write the result as JSON to this file (- for standard output)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		given := cmd.Flags().Changed("budget")
+		if given && budget < time.Second {
+			return usageError("--budget %v: want at least 1s", budget)
+		}
 		dir, err := a.stateDir()
 		if err != nil {
 			return err
@@ -39,6 +46,9 @@ func (a *app) resume() *cobra.Command {
 		commands := commandsOf(run.Study)
 		if len(commands) == 0 || len(run.Command) == 0 {
 			return usageError("run %s is not one that can be resumed (study %s)", run.ID, run.Study)
+		}
+		if given {
+			run.Plan.Budget = budget
 		}
 		return a.resumeSub(cmd.Context(), commands, dir, run, out, json)
 	}
