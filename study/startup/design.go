@@ -105,7 +105,7 @@ func Design(o Options) (lab.Design, error) {
 	d.Plan.Notes = append(append(d.Plan.Notes, notes...), o.Watch.Notes...)
 	names := namesOf(o.Subjects)
 	for i, s := range o.Subjects {
-		groups, notes, err := o.groups(s, names[i], platforms, i == 0)
+		groups, notes, err := o.groups(s, names[i], platforms, i == len(o.Subjects)-1)
 		if err != nil {
 			return d, err
 		}
@@ -177,7 +177,7 @@ func (o Options) platforms() (names, notes []string, err error) {
 
 // groups lists a workload's groups.
 func (o Options) groups(
-	s workload.Subject, name string, platforms []string, first bool,
+	s workload.Subject, name string, platforms []string, last bool,
 ) (groups []lab.Group, notes []string, err error) {
 	params, err := workload.Resolve(s.Workload, s.Params)
 	if err != nil {
@@ -237,7 +237,7 @@ func (o Options) groups(
 	}
 	if o.Profile {
 		groups = append(groups, b.profiled(platforms, base, one)...)
-		if first { // looking costs what the engine makes of it, whatever it starts
+		if last { // looking costs what the engine makes of it, whatever it starts; S1's last is a light one
 			groups = append(groups, b.weighed(platforms, base)...)
 		}
 	}
