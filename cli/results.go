@@ -14,12 +14,11 @@ import (
 	"tare/study/reproduction"
 )
 
-// Results are the runs that pages of results are made of: those of one store, whose newest
-// run says which host they are of.
+// Results are the runs that pages of results are made of: those of one store.
 type Results struct {
-	app  *app
-	here record.Host
-	runs []record.Run // complete, newest first, without their trials
+	app   *app
+	hosts []record.Host // that they are of, that of the newest run first
+	runs  []record.Run  // complete, newest first, without their trials
 }
 
 // ReadResults reads a state directory.
@@ -38,7 +37,11 @@ func ReadResults(home string) (*Results, error) {
 	if len(r.runs) == 0 {
 		return nil, fmt.Errorf("%s: no complete run", filepath.Join(home, storeFile))
 	}
-	r.here = r.runs[0].Host
+	for _, run := range r.runs {
+		if !slices.ContainsFunc(r.hosts, func(h record.Host) bool { return claim.SameMachine(h, run.Host) }) {
+			r.hosts = append(r.hosts, run.Host)
+		}
+	}
 	return r, nil
 }
 
@@ -83,18 +86,42 @@ func (r *Results) reproduced(names []string) (report.Sheet, error) {
 	if err != nil {
 		return report.Sheet{}, err
 	}
-	found, notes, err := r.app.bestJudgements(r.here)
+	found, notes, err := r.judgements()
 	if err != nil {
 		return report.Sheet{}, err
 	}
 	rows := claim.Rows(claims, found, func(claim.Claim) bool { return true })
 	// A store does not say what a host is able to: those tables are left to the host itself.
-	result := reproduction.Result{Rows: rows, Here: r.here, Runs: r.runs, Notes: notes}
-	result.On = claim.Abilities{CPUs: r.here.CPUs}
+	result := reproduction.Result{Rows: rows, Here: r.hosts[0], Runs: r.runs, Notes: notes}
+	result.On = claim.Abilities{CPUs: r.hosts[0].CPUs}
 	if result.Pages, err = r.app.pagesOf(rows); err != nil {
 		return report.Sheet{}, err
 	}
 	return result.Sheet(), nil
+}
+
+// judgements are those of all hosts: of a claim that several judge, the first one's. The notes name
+// the claims that another host than the first judges.
+func (r *Results) judgements() (found map[string]claim.Judgement, notes []string, err error) {
+	found = map[string]claim.Judgement{}
+	for i, host := range r.hosts {
+		own, told, err := r.app.bestJudgements(host)
+		if err != nil {
+			return nil, nil, err
+		}
+		notes = append(notes, told...)
+		var of []string
+		for _, c := range claim.All() {
+			j, isJudged := own[c.ID]
+			if _, isKnown := found[c.ID]; isJudged && !isKnown {
+				found[c.ID], of = j, append(of, c.ID)
+			}
+		}
+		if i > 0 && len(of) > 0 {
+			notes = append(notes, fmt.Sprintf("measured on another host, %s: %s", report.HostFact(host), strings.Join(of, ", ")))
+		}
+	}
+	return found, notes, nil
 }
 
 // Book writes the page of all claims, as `tare reproduce` writes it.
