@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/kernel/host"
 	"tare/lab"
 	"tare/study/io/bandwidth"
 	"tare/study/io/place"
@@ -58,12 +57,11 @@ the base. The others are tried one at a time, or with --cross in all combination
 	return cmd, &subStudy{name: place.Stream, flags: &f.studyFlags, design: f.design}
 }
 
-func (f *streamFlags) design(cmd *cobra.Command, _ []string, on studyHost) (lab.Design, error) {
+func (f *streamFlags) design(cmd *cobra.Command, _ []string, host studyHost) (lab.Design, error) {
 	changed := cmd.Flags().Changed
-	caches := host.LastLevelCaches("/")
 	o, plan, err := begin(&f.studyFlags, changed,
-		func() bandwidth.Options { return bandwidth.Default(caches) },
-		func() bandwidth.Options { return bandwidth.Quick(caches) }, bandwidth.Full)
+		func() bandwidth.Options { return bandwidth.Default(host.Caches) },
+		func() bandwidth.Options { return bandwidth.Quick(host.Caches) }, bandwidth.Full)
 	if err != nil {
 		return lab.Design{}, err
 	}
@@ -86,10 +84,10 @@ func (f *streamFlags) design(cmd *cobra.Command, _ []string, on studyHost) (lab.
 	if o.Base, err = readSettings(f.settings); err != nil {
 		return lab.Design{}, err
 	}
-	if why := o.Base.Contradiction(on.CPUs); why != "" {
+	if why := o.Base.Contradiction(host.CPUs); why != "" {
 		return lab.Design{}, usageError("%s", why)
 	}
-	o.Host = ioHost(on)
+	o.Host = ioHost(host)
 	return bandwidth.Design(o)
 }
 

@@ -469,6 +469,7 @@ func studyHostFor(ctx context.Context, platforms func(string) (platform.Platform
 	return studyHost{online: facts.CPUs, Host: kit.Host{
 		CPUs:     cpus,
 		Memory:   facts.Memory,
+		Caches:   hostfacts.LastLevelCaches("/"),
 		Platform: platforms,
 		Check:    func(p platform.Platform) error { return p.Check(ctx) },
 	}}, nil

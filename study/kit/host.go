@@ -10,6 +10,7 @@ import (
 type Host struct {
 	CPUs   []int // that tare may use
 	Memory int64 // bytes
+	Caches int64 // bytes of all its last-level caches; 0 where unknown
 	// Platform resolves a name, and Check reports whether a platform can be used.
 	Platform func(name string) (platform.Platform, error)
 	Check    func(p platform.Platform) error
