@@ -105,11 +105,11 @@ func (r *Results) reproduced(names []string) (report.Sheet, error) {
 func (r *Results) judgements() (found map[string]claim.Judgement, notes []string, err error) {
 	found = map[string]claim.Judgement{}
 	for i, host := range r.hosts {
-		own, told, err := r.app.bestJudgements(host)
+		own, more, err := r.app.bestJudgements(host)
 		if err != nil {
 			return nil, nil, err
 		}
-		notes = append(notes, told...)
+		notes = append(notes, more...)
 		var of []string
 		for _, c := range claim.All() {
 			j, isJudged := own[c.ID]
