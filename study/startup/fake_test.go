@@ -69,7 +69,8 @@ type fakeInstance struct {
 
 func (i *fakeInstance) Processes() ([]int, error) { return []int{1000 + i.c.n}, nil }
 
-func (i *fakeInstance) Address(port int) string { return fmt.Sprintf("%s:%d", i.c.name, port) }
+// Address has the number by which starts fail: two containers are made at a time, and their names may come in another order.
+func (i *fakeInstance) Address(port int) string { return fmt.Sprintf("fake-%d:%d", i.c.n, port) }
 
 func (c *fakeContainer) Stop(context.Context) error {
 	c.p.mu.Lock()
