@@ -46,7 +46,7 @@ the base. The others are tried one at a time, or with --cross in all combination
 	flags.SortFlags = false
 	flags.StringSliceVar(&f.platforms, "platform", byDefault.Platforms, "platforms of the containers, compared with bare metal; --full adds docker:rootless and docker:swarm")
 	flags.StringSliceVar(&f.storages, "storage", nil, "places of their data: layer, volume, bind, tmpfs (default layer,volume,bind)")
-	flags.StringSliceVar(&f.elements, "elements", nil, "elements of each array, such as 50e6 (default "+joinNumbers(byDefault.Elements)+"; where caches hold the first, a larger one)")
+	flags.StringSliceVar(&f.elements, "elements", nil, "elements of each array, such as 50e6 (default "+joinNumbers(byDefault.Elements)+"; the first is larger where it is less than four times the caches)")
 	flags.IntSliceVar(&f.processes, "processes", nil, "MPI processes (default 1, and one for each CPU)")
 	flags.IntVar(&f.repetitions, "repetitions", byDefault.Repetitions, "runs of each kernel in a trial; the first does not count")
 	flags.BoolVar(&f.cross, "cross", false, "all combinations, instead of one factor at a time around the base")

@@ -24,7 +24,7 @@ func (a *app) resume() *cobra.Command {
 		Args:              command.ExactArgs(1),
 		ValidArgsFunction: a.completeRuns,
 	}
-	cmd.Flags().DurationVar(&budget, "budget", 0, "time for what is left to measure (default: the run's own budget)")
+	cmd.Flags().DurationVar(&budget, "budget", 0, "time for what is left to measure (default: the run's own)")
 	cmd.Flags().StringVar(&out, "out", "", "directory for the HTML report (default: reports/ in the state directory)")
 	cmd.Flags().StringVar(&json, "json", "", "write the result as JSON to this file (- for standard output)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -52,7 +52,7 @@ func TestDesignByDefault(t *testing.T) {
 	}
 }
 
-// S5's size for the bandwidth of memory is taken where caches do not hold it.
+// S5's size for the bandwidth of memory is taken where it is four times the caches.
 func TestSizeBeyondTheCaches(t *testing.T) {
 	for caches, want := range map[int64]int64{0: 50e6, 32 << 20: 50e6, 260 << 20: 250e6, 8 << 30: 500e6} {
 		if got := Default(caches).Elements; got[0] != want || got[1] != 1e6 {

@@ -33,7 +33,7 @@ type Options struct {
 
 // Default are the options of a run of some minutes: S5's size for the bandwidth of
 // memory, by one process and by one for each CPU, and its smallest, which caches hold.
-// Where the host's caches, in bytes, hold S5's size, a larger one takes its place.
+// Where S5's size is less than four times the host's caches, in bytes, a larger one takes its place.
 func Default(caches int64) Options {
 	return Options{
 		Platforms: []string{"docker"},
