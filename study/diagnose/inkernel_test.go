@@ -83,6 +83,10 @@ func TestHotOpensInLayers(t *testing.T) {
 	f := hot() // each file that is opened is closed twice, once for the overlay
 	f.InKernel.Sampled.Closed = 400
 	near(t, "cost with closing", one(t, Diagnose(quietHost, []*Facts{f})).Cost.Rate, 0.125)
+	f.InKernel.Names.InLayer = 0 // names of a directory that the program has left cannot be followed
+	if says := one(t, Diagnose(quietHost, []*Facts{f})).Says; says != "uses files in 40 image layers" {
+		t.Errorf("says %q where no name was followed", says)
+	}
 }
 
 // Names that are looked up in forty layers: what one layer would cost is not the layers'.

@@ -40,12 +40,14 @@ func layers(_ *Host, f *Facts) []Finding {
 	}
 	lookups, half := k.Calls.PerSecond(k.Calls.Lookups)
 	inLayer := float64(k.Names.InLayer) / float64(max(1, k.Names.Count))
+	does := "uses files" // how many a second is known where the names could be followed
 	if cost.Events = lookups * inLayer; cost.Events > 0 {
 		cost.Each = time.Duration(cost.Rate / cost.Events * float64(time.Second))
+		does = fmt.Sprintf("looks up %s files/s", report.Rounded(cost.Events, 3))
 	}
 	one := finding(f.Container, Layers, cost)
 	one.Based = Estimated
-	one.Says = fmt.Sprintf("looks up %s files/s in %d image layers", report.Rounded(cost.Events, 3), len(k.Layers.Lower))
+	one.Says = fmt.Sprintf("%s in %d image layers", does, len(k.Layers.Lower))
 	opens, _ := k.Calls.PerSecond(k.Calls.Opens)
 	one.Evidence = []Fact{
 		{"layers below the container's own", fmt.Sprint(len(k.Layers.Lower)), "/proc/PID/mountinfo"},
