@@ -64,7 +64,7 @@ var s1 = []Claim{
 		Short:     "more than half of a start's CPU time is the kernel's",
 		Says:      "Of the time spent on CPUs while containers come up, the kernel takes more than the engine, its libraries and runtimes and the application together.",
 		Published: []Figure{exactly("kernel", 56.94, "%"), exactly("user", 43.06, "%")},
-		HowJudged: "The share of samples in kernel mode among all but the idle task's, the instrument's own and those of programs that have no part in the starts, sampled on the whole system while starts run. Confirmed where the interval of the mean over applications lies wholly above 50 % and so does each application's, refuted where the mean lies wholly below. Qualified where only the mean does, or by fewer than three applications, which refute nothing, or programs that stand in for S1's.",
+		HowJudged: "The share of samples in kernel mode among all but the idle task's, the instrument's own and those of programs that have no part in the starts, sampled on the whole system while starts run, at the highest rate asked of at most one a second for each CPU. Confirmed where the interval of the mean over applications lies wholly above 50 % and so does each application's, refuted where the mean lies wholly below. Qualified where only the mean does, or by fewer than three applications, which refute nothing, or programs that stand in for S1's.",
 		Limits:    []Figure{exactly("half", 50, "%")},
 	},
 	{

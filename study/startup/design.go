@@ -247,10 +247,7 @@ func (o Options) groups(
 // profiled lists the groups that say where the time goes.
 func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp, one single) []lab.Group {
 	var groups []lab.Group
-	rate := DefaultRates[len(DefaultRates)-1]
-	if len(b.Rates) > 0 {
-		rate = slices.Max(b.Rates)
-	}
+	rate := profileRate(b.Rates, len(b.Host.CPUs))
 	count := max(b.Count, countFor(rate))
 	levels := func(kind string) map[string]string {
 		return map[string]string{factorKind: kind, factorRate: number(rate), factorCount: strconv.Itoa(count)}
@@ -274,6 +271,22 @@ func (b groupBuilder) profiled(platforms []string, base func(float64, int) ramp,
 		)
 	}
 	return groups
+}
+
+// profileRate is at how many starts a second profiles are made: the most of the rates that is no more
+// than one for each CPU, as S1's 8 were on 24. At more, a program that starts slowly never serves,
+// and its profile is of containers that wait for each other. Where all rates are more, it is the lowest.
+func profileRate(rates []float64, cpus int) float64 {
+	if len(rates) == 0 {
+		rates = DefaultRates
+	}
+	rate := slices.Min(rates)
+	for _, r := range rates {
+		if r <= float64(cpus) {
+			rate = max(rate, r)
+		}
+	}
+	return rate
 }
 
 // weighed lists the groups that say what looking costs.

@@ -155,6 +155,19 @@ func TestCountsGoWithTheRate(t *testing.T) {
 	}
 }
 
+// S1's rates on its 24 CPUs, and on fewer.
+func TestProfilesAreMadeAtARateThatTheHostBears(t *testing.T) {
+	for _, c := range []struct {
+		rates []float64
+		cpus  int
+		want  float64
+	}{{nil, 24, 8}, {nil, 2, 2}, {[]float64{8, 1, 4}, 2, 1}, {[]float64{4, 8}, 2, 4}, {[]float64{0.5}, 1, 0.5}} {
+		if got := profileRate(c.rates, c.cpus); got != c.want {
+			t.Errorf("of %v on %d CPUs: %v, want %v", c.rates, c.cpus, got, c.want)
+		}
+	}
+}
+
 // second is another program.
 type second struct{ fakeWorkload }
 

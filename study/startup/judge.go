@@ -355,6 +355,20 @@ func (r reading) share(of []record.Condition, metric string) stats.Estimate {
 	return r.Mean(sums)
 }
 
+// unprofiled says why a mean over applications has no interval.
+func (r reading) unprofiled(of []record.Condition) string {
+	var without []string
+	for _, c := range of {
+		if len(r.PerBlock(c, kernelShare)) == 0 {
+			without = append(without, workloadOf(c))
+		}
+	}
+	if len(without) > 0 && len(without) < len(of) {
+		return "no profile of " + strings.Join(without, ", ") + ", whose starts failed"
+	}
+	return "too few profiled blocks for an interval"
+}
+
 // ofProfiles is what of profiles stands beside a verdict.
 func ofProfiles(of []record.Condition, blocks int) (names []string, rests string) {
 	for _, c := range of {
@@ -374,7 +388,7 @@ func judgeKernel(r reading) (claim.Judgement, bool) {
 	r = r.together(1 + len(of)) // the mean, and each application by itself
 	kernel, user := r.share(of, kernelShare), r.share(of, userShare)
 	if !kernel.Known() {
-		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
+		j.Verdict, j.Rests = claim.Inconclusive, r.unprofiled(of)
 		return j, true
 	}
 	half := claim.Threshold(id, "half")
@@ -417,7 +431,7 @@ func judgeGroups(r reading) (claim.Judgement, bool) {
 	memory, heap, both := r.share(of, memoryShare), r.share(of, heapShare), r.share(of, bothShare)
 	unassigned := r.share(of, unassignedShare)
 	if !both.Known() {
-		j.Verdict, j.Rests = claim.Inconclusive, "too few profiled blocks for an interval"
+		j.Verdict, j.Rests = claim.Inconclusive, r.unprofiled(of)
 		return j, true
 	}
 	j.Figures = claim.Measured(

@@ -246,6 +246,24 @@ func TestLimited(t *testing.T) {
 	}
 }
 
+// One application whose starts all failed leaves the mean without an interval, and is named.
+func TestAnApplicationWithoutAProfileIsNamed(t *testing.T) {
+	m := makeRun(6)
+	m.profile("redis", 60, 20, 22, 2)
+	m.profile("multimodel", 60, 20, 22, 2)
+	for i, trial := range m.run.Trials {
+		if strings.HasPrefix(trial.Condition, "multimodel") {
+			m.run.Trials[i].Samples, m.run.Trials[i].Error = nil, "all 32 starts failed"
+		}
+	}
+	for _, id := range []string{"S1.3", "S1.4"} {
+		got := verdictOf(t, m.run, id)
+		if want := "no profile of multimodel, whose starts failed"; got.Verdict != claim.Inconclusive || got.Rests != want {
+			t.Errorf("%s is %s, for %q, want %q", id, got.Verdict, got.Rests, want)
+		}
+	}
+}
+
 // A page can be made of any run, also of one that yielded nothing.
 func TestSheetOfAnyRun(t *testing.T) {
 	full := makeRun(4)
