@@ -101,7 +101,7 @@ var (
 	startsOfAll   = []string{"tare", "startup", "--platform", "docker", "--rate", "1,2,4,8", "--knee=false", "--workload", "s1"}
 	// S1 measured without address-space randomisation, and its claims are judged so.
 	pagesAsJudged = []string{"tare", "pages", "--aslr", "off"}
-	pagesInShort  = append(slices.Clone(pagesAsJudged), "--steady", "10s")
+	pagesInShort  = append(slices.Clone(pagesAsJudged), "--steady", "5s")
 	hugePages     = []string{"--huge-pages", "always", "--disruptive"}
 
 	transcoding = []string{

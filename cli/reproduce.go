@@ -200,7 +200,7 @@ func (a *app) designer(ctx context.Context, on studyHost) reproduction.Designer 
 		if err != nil {
 			return reproduction.Designed{}, err
 		}
-		_, takes := s.expected(d, on)
+		_, _, takes := s.expected(d, on)
 		flags := cmd.Flags()
 		return reproduction.Designed{
 			Design: d, Takes: takes, Full: flags.Lookup("full") != nil, Disruptive: flags.Changed("disruptive"),

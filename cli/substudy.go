@@ -318,13 +318,14 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if err != nil {
 		return err
 	}
-	pass, takes := s.expected(d, host)
+	before, pass, takes := s.expected(d, host)
 	if s.flags.dryRun {
 		if err := a.printDesign(cmd.Context(), dir, d, takes, host.Platform); err != nil || s.takes != nil {
 			return err
 		}
-		terminal.Fprintf(a.out, "One block of everything takes about %v; an interval takes three blocks.\n", pass.Round(time.Second))
-		if note := fewBlocks(d.Plan.Budget, pass); note != "" {
+		terminal.Fprintf(a.out, "One block of everything takes about %v, and what is before the first about %v; an interval takes three blocks.\n",
+			pass.Round(time.Second), before.Round(time.Second))
+		if note := fewBlocks(d.Plan.Budget, before, pass); note != "" {
 			terminal.Fprintln(a.out, note)
 		}
 		if s.outline == nil {
@@ -336,7 +337,7 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		}
 		return err
 	}
-	if note := fewBlocks(d.Plan.Budget, pass); note != "" && !s.flags.quick {
+	if note := fewBlocks(d.Plan.Budget, before, pass); note != "" && !s.flags.quick {
 		terminal.Fprintln(a.err, note)
 	}
 	if takes > longRun && !s.flags.yes && a.of == nil {
@@ -379,31 +380,33 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	)
 }
 
-// expected is how long one block of everything takes, and the run.
-func (s *subStudy) expected(d lab.Design, on studyHost) (pass, takes time.Duration) {
-	pass = d.Pass()
+// expected is how long the run takes before its first block, one block of everything, and the run.
+func (s *subStudy) expected(d lab.Design, on studyHost) (before, pass, takes time.Duration) {
+	before, pass = d.Expected(0), d.Pass()
 	if s.preparing != nil {
-		pass += s.preparing(d)
+		before += s.preparing(d)
 	}
-	takes = max(d.Plan.Budget, pass)
+	takes = max(d.Plan.Budget, before+pass)
 	if d.Plan.Blocks > 0 {
-		takes = pass * time.Duration(d.Plan.Blocks)
+		takes = before + pass*time.Duration(d.Plan.Blocks)
 	}
 	if s.takes != nil {
 		takes = s.takes(d, on)
 	}
-	return pass, takes
+	return before, pass, takes
 }
 
 // fewBlocks says that too few blocks for an interval fit into a budget, and what does;
 // empty where they do, or nothing is budgeted.
-func fewBlocks(budget, pass time.Duration) string {
+func fewBlocks(budget, before, pass time.Duration) string {
 	const few = 3 // an interval takes as many
-	if budget <= 0 || few*pass <= budget {
+	needs := before + few*pass
+	if budget <= 0 || needs <= budget {
 		return ""
 	}
-	minutes := (few*pass + time.Minute - 1) / time.Minute
-	return fmt.Sprintf("%s of about %v fit into %v, and an interval takes three: --budget %dm, or name fewer conditions", report.Counted(max(1, int(budget/pass)), "block"), pass.Round(time.Second), budget, minutes)
+	fit, minutes := max(1, int((budget-before)/pass)), (needs+time.Minute-1)/time.Minute
+	return fmt.Sprintf("%s of about %v fit into %v, and an interval takes three: --budget %dm, or name fewer conditions",
+		report.Counted(fit, "block"), pass.Round(time.Second), budget, minutes)
 }
 
 // measureSub makes everything ready, runs, and shows what came of it.

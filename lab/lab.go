@@ -27,6 +27,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -89,14 +90,25 @@ type Condition struct {
 	Around Around
 	// Limit bounds one trial; 0 is the lab's.
 	Limit time.Duration
-	// Takes is how long a trial is expected to take.
-	Takes time.Duration
+	// Takes is how long a trial is expected to take, and Warms that of the warm-up; 0 is as long.
+	Takes, Warms time.Duration
 }
 
 // Pass is how long one block of each of a design's groups is expected to take.
 func (d Design) Pass() (all time.Duration) {
 	for _, g := range d.Groups {
 		all += g.Pass()
+	}
+	return all
+}
+
+// Expected is how long some blocks are expected to take, with the warm-up before them.
+func (d Design) Expected(blocks int) time.Duration {
+	all := time.Duration(blocks) * d.Pass()
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			all += cmp.Or(c.Warms, c.Takes)
+		}
 	}
 	return all
 }

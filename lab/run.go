@@ -787,7 +787,7 @@ func (d Design) bounded(ctx context.Context) (context.Context, context.CancelFun
 	if d.Plan.Budget == 0 {
 		return context.WithCancel(ctx)
 	}
-	limit := max(d.Plan.Budget, 2*d.Pass())
+	limit := max(d.Plan.Budget, d.Expected(1))
 	limit += max(Overrun(limit), slowLaunch*time.Duration(len(d.conditions())))
 	return context.WithTimeoutCause(ctx, limit, &OutOfBudget{d.Plan.Budget, limit - d.Plan.Budget})
 }

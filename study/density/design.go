@@ -477,7 +477,10 @@ func (b *builder) condition(group string, a levels, n noise, pattern load.Patter
 		Procedure: t.run,
 		Limit:     b.limit(len(t.neighbours)),
 	}
-	c.Takes = takes(c)
+	c.Takes, c.Warms = takes(c), assumedStart+warmUpNeighbours*assumedNeighbour+4*warmUpLoad
+	if c.NotRepresentative != "" {
+		c.Takes, c.Warms = c.Takes*assumedEmulated, c.Warms*assumedEmulated
+	}
 	return c
 }
 
@@ -571,9 +574,5 @@ func takes(c lab.Condition) time.Duration {
 	}
 	counts := strings.Split(c.Factors[FactorNeighbours], ",")
 	most, _ := strconv.Atoi(counts[len(counts)-1]) // the design wrote it
-	took := assumedStart + warmingOf(c) + time.Duration(len(counts))*both + time.Duration(most)*assumedNeighbour
-	if c.NotRepresentative != "" {
-		took *= assumedEmulated
-	}
-	return took
+	return assumedStart + warmingOf(c) + time.Duration(len(counts))*both + time.Duration(most)*assumedNeighbour
 }

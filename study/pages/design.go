@@ -223,6 +223,7 @@ func (o Options) group(s workload.Subject, on platform.Platform) (g lab.Group, e
 			Program: s.Workload, Source: s.Image(), Procedure: t.run, Around: o.around(),
 			Limit: 10*time.Minute + 2*t.steady + time.Duration(o.Copies)*5*time.Second,
 			Takes: t.steady + time.Duration(o.Copies)*assumedEach,
+			Warms: min(t.steady, warmUpSteady) + time.Duration(o.Copies)*assumedEach,
 		})
 	}
 	return g, nil

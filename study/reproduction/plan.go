@@ -122,7 +122,7 @@ func newRun(c claim.Claim, extent Extent, on claim.Abilities, disruptive bool, d
 		return Run{}, fmt.Errorf("affects the whole host: give --disruptive to allow it")
 	case extent == Quick:
 		// Blocks that are disturbed are made again: the budget bounds that.
-		most := roundedUp((fewBlocks+1)*d.Design.Pass(), 10*time.Second)
+		most := roundedUp(d.Design.Expected(fewBlocks+1), 10*time.Second)
 		line = append(slices.Clone(line), "--blocks", fmt.Sprint(fewBlocks), "--budget", written(most))
 	case extent == Full && d.Full:
 		line = append(slices.Clone(line), "--full")
@@ -140,8 +140,8 @@ func newRun(c claim.Claim, extent Extent, on claim.Abilities, disruptive bool, d
 	}
 	if d.Design.Plan.Blocks == 0 {
 		run.budget = d.Design.Plan.Budget
-		run.least = roundedUp(fewBlocks*d.Design.Pass(), time.Minute)
-		toDecide := min(max(roundedUp(manyBlocks*d.Design.Pass(), time.Minute), leastToDecide), mostToDecide)
+		run.least = roundedUp(d.Design.Expected(fewBlocks), time.Minute)
+		toDecide := min(max(roundedUp(d.Design.Expected(manyBlocks), time.Minute), leastToDecide), mostToDecide)
 		run.wanted = max(run.budget, run.least, toDecide)
 		run.give(run.wanted)
 	}

@@ -361,7 +361,7 @@ func (b groupBuilder) condition(
 			Platform: on, Setting: b.Base, Factors: factors, Baseline: baseline, Metrics: metrics,
 		},
 		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: procedure, Limit: b.limit(factors),
-		Takes: trialTime(factors) * 5 / 4, // with the warm-up
+		Takes: trialTime(factors), Warms: warmUpTime(factors),
 	}
 }
 

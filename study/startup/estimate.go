@@ -15,6 +15,15 @@ const (
 	assumedBurst  = 4 * time.Second
 )
 
+// warmUpTime is that of a trial of the warm-up, which starts few containers.
+func warmUpTime(factors map[string]string) time.Duration {
+	switch factors[factorKind] {
+	case kindSingle, kindTrace, kindBurst:
+		return assumedBurst
+	}
+	return warmUpCount * (assumedSingle + assumedEach)
+}
+
 func trialTime(factors map[string]string) time.Duration {
 	switch factors[factorKind] {
 	case kindKnee:

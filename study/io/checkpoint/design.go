@@ -180,7 +180,7 @@ func (b *builder) within(budget time.Duration, groups []lab.Group) []lab.Group {
 		return groups
 	}
 	var left []string
-	for len(groups) > 1 && 3*(lab.Design{Groups: groups}).Pass() > budget {
+	for len(groups) > 1 && (lab.Design{Groups: groups}).Expected(3) > budget {
 		costliest := 1
 		for i := range groups[1:] {
 			if groups[1+i].Pass() > groups[costliest].Pass() {

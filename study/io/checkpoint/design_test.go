@@ -232,14 +232,14 @@ func TestWhatDoesNotFit(t *testing.T) {
 func TestWithinTheBudget(t *testing.T) {
 	o := asked(Default(), oneDisk())
 	whole := design(t, o)
-	o.Plan = record.Plan{Budget: 3 * whole.Pass(), Level: 0.95}
+	o.Plan = record.Plan{Budget: whole.Expected(3), Level: 0.95}
 	if d := design(t, o); len(d.Groups) != len(whole.Groups) {
 		t.Errorf("what fits is left out: %q", d.Plan.Notes)
 	}
-	o.Plan.Budget = 2 * whole.Pass()
+	o.Plan.Budget = whole.Expected(2)
 	d := design(t, o)
-	if 3*d.Pass() > o.Plan.Budget || len(d.Groups) < 2 || d.Groups[0].Workload != whole.Groups[0].Workload {
-		t.Errorf("%v for three blocks of %q", 3*d.Pass(), groupsOf(d))
+	if d.Expected(3) > o.Plan.Budget || len(d.Groups) < 2 || d.Groups[0].Workload != whole.Groups[0].Workload {
+		t.Errorf("%v for three blocks of %q", d.Expected(3), groupsOf(d))
 	}
 	if !slices.ContainsFunc(d.Plan.Notes, func(n string) bool { return strings.Contains(n, "longest cells are left out") }) {
 		t.Errorf("notes %q", d.Plan.Notes)

@@ -286,13 +286,13 @@ func (c grid) appended(clients int) int {
 }
 
 // What a trial takes besides its requests, and what a request takes: assumptions by
-// which a pass is estimated, from Docker on two CPUs.
+// which a pass is estimated, from Docker on two CPUs of the slower of two hosts.
 const (
 	assumedLaunch  = 1100 * time.Millisecond
-	assumedBatch   = 11e-6 // seconds: of a pipeline's share
-	assumedRequest = 1e-6
-	assumedValue   = 0.1e-6
-	assumedByte    = 1.2e-9
+	assumedBatch   = 20e-6 // seconds: of a pipeline's share
+	assumedRequest = 1.8e-6
+	assumedValue   = 0.18e-6
+	assumedByte    = 2.2e-9
 	assumedSync    = time.Millisecond
 )
 

@@ -71,13 +71,12 @@ func Default() Options {
 	}
 }
 
-// Quick are those of a run of about a minute: one command at two rates, and neither
-// persistence nor the engine's other ways.
+// Quick are those of a run of about a minute: few requests of one command at two rates, in a volume.
 func Quick() Options {
 	o := Default()
 	o.Commands, o.Payloads = []string{"get"}, []int{3}
-	o.AppendOnly = []string{appendNo}
-	o.Storages = []platform.Storage{platform.StorageVolume, platform.StorageBind}
+	o.AppendOnly, o.Scaled = []string{appendNo}, 10_000
+	o.Storages = []platform.Storage{platform.StorageVolume}
 	o.Networks = []platform.Network{platform.NetworkHost, platform.NetworkBridge}
 	return o
 }

@@ -273,7 +273,7 @@ func (b builder) condition(on, label string, s platform.Setting, factors map[str
 			Platform: on, Setting: s, Factors: all, Baseline: baseline, Metrics: metrics,
 		},
 		Program: b.subject.Workload, Source: b.subject.Image(), Procedure: p, Limit: trialLimit,
-		Takes: (assumedAround + span(b.params)) * 5 / 4, // with the warm-up
+		Takes: assumedAround + span(b.params), Warms: assumedAround,
 	}
 }
 
