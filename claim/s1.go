@@ -53,7 +53,7 @@ var s1 = []Claim{
 		Short:   "applications start alike, but for the document database",
 		Says:    "At the highest rate most applications take about as long to start as one another; the document database, which maps its storage into memory, stands out. What makes the difference is the image's size, what the program does before it serves, and how it launches processes.",
 		Remark:  "In a picture only, at 8 starts a second.",
-		HowJudged: "Each application's mean time to the engine's answer against the median of all, at the highest rate that all are kept up with. Confirmed where every application but the document database lies within 20 % of that median, with its interval, and the database wholly above it; refuted where another lies wholly outside the 20 %, or the database within. " +
+		HowJudged: "Each application's mean time to the engine's answer against the median of the others without the document database, at the highest rate that all are kept up with. Confirmed where every application but the document database lies within 20 % of that median, with its interval, and the database wholly above it; refuted where another lies wholly outside the 20 %, or the database within. " +
 			"Qualified where another document database stood in for MongoDB, inconclusive where none was among them. Size, layers and time to readiness are set beside it as covariates.",
 		Limits: []Figure{exactly("alike", 20, "%")},
 	},

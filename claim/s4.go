@@ -75,7 +75,7 @@ var s4 = []Claim{
 			exactly("clock, one container", 1600, "MHz"), exactly("clock, both containers", 1955, "MHz"),
 		},
 		Remark:    "Times are in pictures: the multiplication gains at its largest quota, the service at quotas of 5000 and 6000 µs.",
-		HowJudged: "Service latency and time of a multiplication, each with the other against alone, over the quotas, with the clock rate read beside them. Confirmed where at one quota either side loses and at another either gains, each by more than 2 %, wholly, and the clock is higher where they gain; refuted where neither gains at any quota though the clock rises. Inconclusive where the clock is fixed or cannot be read. By another service than S4's it is qualified at best.",
+		HowJudged: "Service latency and time of a multiplication, each with the other against alone, over the quotas, with the clock rate read beside them. Confirmed where at one quota either side loses and at another either gains, each by more than 2 %, wholly, and the clock is higher where they gain; refuted where the clock rises and both intervals exclude a gain of 2 % at every quota. Inconclusive where the clock is fixed or cannot be read. By another service than S4's it is qualified at best.",
 		Limits:    []Figure{exactly("smallest effect", 2, "%")},
 	},
 	{
@@ -116,7 +116,7 @@ var s4 = []Claim{
 		Says:      "Walking a directory tree takes time in proportion to the number of layers that hide older copies of it, since what is hidden is scanned too.",
 		Published: []Figure{exactly("layers at most", 32, ""), exactly("tree", 53.9, "MB")},
 		Remark:    "Times are in a picture: nearly a straight line, means of 100 walks.",
-		HowJudged: "Time of a walk over 1 to 32 layers, fitted as a straight line. Confirmed where the slope lies wholly above zero and a line leaves less than 10 % of the variance between layers; refuted where the time at 32 layers is equivalent to that at one within 2 %; qualified where it grows otherwise.",
+		HowJudged: "Time of a walk over 1 to 32 layers, fitted as a straight line. Confirmed where the slope lies wholly above zero and a line leaves less than 10 % of the variance between layers; refuted where the time at 32 layers is equivalent to that at one within 2 %; qualified where it grows otherwise. With fewer layers than 32 it is qualified at best, and nothing is refuted.",
 		Limits:    []Figure{atMost("variance left", 10, "%"), exactly("smallest effect", 2, "%")},
 	},
 	{

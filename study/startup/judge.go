@@ -14,11 +14,12 @@ import (
 	"tare/stats"
 )
 
-// judged is the platform on which S1's claims are made, and floor the workload that is no
-// application: what a start costs without one.
+// judged is the platform on which S1's claims are made, floor the workload that is no application (what a
+// start costs without one), and database the one that S1.2 sets apart.
 const (
-	judged = "docker"
-	floor  = "empty"
+	judged   = "docker"
+	floor    = "empty"
+	database = "docstore"
 )
 
 // Judge reaches verdicts on S1.1 to S1.4 (published study of container start-up)
@@ -189,7 +190,7 @@ func judgeRates(r reading) (claim.Judgement, bool) {
 // judgeApplications is S1.2: applications start alike, but for the document
 // database.
 func judgeApplications(r reading) (claim.Judgement, bool) {
-	const id, database = "S1.2", "docstore"
+	const id = "S1.2"
 	j := claim.Judgement{Claim: id}
 	// The highest rate that all keep up with.
 	byRate := map[float64]map[string]record.Condition{}
@@ -223,33 +224,22 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 		j.Verdict, j.Rests = claim.Inconclusive, "no rate is sustained by all applications in enough blocks"
 		return j, true
 	}
-	medians := map[int]float64{}
 	perApplication := map[string]map[int]float64{}
 	for w, c := range byRate[top] {
 		perApplication[w] = r.PerBlock(c, answer+"-mean")
-	}
-	for block := range perApplication[firstKey(perApplication)] {
-		var values []float64
-		for _, of := range perApplication {
-			if v, ok := of[block]; ok {
-				values = append(values, v)
-			}
-		}
-		if len(values) == applications {
-			slices.Sort(values)
-			medians[block] = (values[(applications-1)/2] + values[applications/2]) / 2
-		}
 	}
 	alike := claim.Threshold(id, "alike") / 100
 	verdict := claim.Confirmed
 	decides := r.together(applications)
 	var ratios, outside []string
+	blocks := 0
 	for _, w := range r.workloads() {
 		of, ok := perApplication[w]
 		if !ok {
 			continue
 		}
-		ratio := decides.Ratio(medians, of)
+		ratio := decides.Ratio(mediansOfOthers(perApplication, w), of)
+		blocks = ratio.N
 		if !ratio.Known() {
 			j.Verdict, j.Rests = claim.Inconclusive, claim.TooFew(ratio.N)
 			return j, true
@@ -267,8 +257,8 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 			verdict = claim.Inconclusive
 		}
 	}
-	j.Ours = fmt.Sprintf("time to the answer at %g/s, as a ratio to the median of all: %s", top, strings.Join(ratios, ", "))
-	j.Rests = fmt.Sprintf("%d applications at %g/s, %d blocks", applications, top, len(medians))
+	j.Ours = fmt.Sprintf("time to the answer at %g/s, as a ratio to the median of the others: %s", top, strings.Join(ratios, ", "))
+	j.Rests = fmt.Sprintf("%d applications at %g/s, %d blocks", applications, top, blocks)
 	if _, ok := perApplication[database]; !ok {
 		verdict = claim.Inconclusive
 		j.Rests += "; the document database was not among them"
@@ -284,13 +274,27 @@ func judgeApplications(r reading) (claim.Judgement, bool) {
 	return j, true
 }
 
-func firstKey[V any](m map[string]V) string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
+// mediansOfOthers are, by block, the medians of the applications but for one, which may be the median
+// itself, and the document database, which is to differ.
+func mediansOfOthers(all map[string]map[int]float64, but string) map[int]float64 {
+	values, others := map[int][]float64{}, 0
+	for w, of := range all {
+		if w == but || w == database {
+			continue
+		}
+		others++
+		for block, v := range of {
+			values[block] = append(values[block], v)
+		}
 	}
-	slices.Sort(keys)
-	return keys[0]
+	medians := map[int]float64{}
+	for block, of := range values {
+		if len(of) == others {
+			slices.Sort(of)
+			medians[block] = (of[(others-1)/2] + of[others/2]) / 2
+		}
+	}
+	return medians
 }
 
 // fewest is of how many applications at least a mean over applications is spoken of.

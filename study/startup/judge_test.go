@@ -172,6 +172,7 @@ func TestJudgeApplications(t *testing.T) {
 		{"as claimed, of another database", claim.Qualified, map[string]float64{"redis": 300, "httpd": 305, "docstore": 600, "hashing": 295}},
 		{"the database like all others", claim.Refuted, map[string]float64{"redis": 300, "httpd": 305, "docstore": 301, "hashing": 295}},
 		{"another stands out", claim.Refuted, map[string]float64{"redis": 300, "httpd": 900, "docstore": 600, "hashing": 295, "uri-parser": 299}},
+		{"one is always in the middle", claim.Qualified, map[string]float64{"redis": 450, "httpd": 500, "docstore": 1500}},
 		{"no database", claim.Inconclusive, map[string]float64{"redis": 300, "httpd": 305, "hashing": 295}},
 		{"two applications", claim.NotYetRun, map[string]float64{"redis": 300, "docstore": 600}},
 	} {

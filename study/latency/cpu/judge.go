@@ -235,7 +235,7 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 	small := claim.Threshold(id, "smallest effect") / 100
 	var times []string
 	var loses, gains []side
-	known, clocked := true, true
+	known, clocked, noneGains := true, true, true
 	for i, s := range all {
 		known = known && s.service.Known() && s.matrix.Known()
 		clocked = clocked && s.clocked
@@ -249,6 +249,7 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 			if e.Interval.High < 1-small {
 				gains = append(gains, one)
 			}
+			noneGains = noneGains && e.Interval.Low >= 1-small
 		}
 		j.Figures = append(j.Figures, claim.Measured(
 			claim.Ours("service against alone, "+at, s.service, 1, "times"),
@@ -279,7 +280,7 @@ func judgeNeighbour(r reading) (claim.Judgement, bool) {
 		j.Verdict, j.Rests = claim.Inconclusive, "the clock rate of this host is unknown; "+sides
 	case risen && apart:
 		j.Verdict, j.Rests = claim.Confirmed, sides+"; the clock rate is higher where a side is faster"
-	case len(gains) == 0 && anyRise:
+	case noneGains && anyRise:
 		j.Verdict, j.Rests = claim.Refuted, "the clock rate rises, and neither side is faster; "+sides
 	default:
 		j.Verdict, j.Rests = claim.Inconclusive, sides

@@ -260,6 +260,19 @@ func TestJudgeNeighbour(t *testing.T) {
 		if j := m.verdict("S4.3"); j.Verdict != c.want {
 			t.Errorf("%s: %s (%s), want %s", c.name, j.Verdict, j.Rests, c.want)
 		}
+		// Of few blocks that are far apart neither loss nor gain is excluded.
+		if c.want == claim.Refuted {
+			for i := range m.run.Trials {
+				if m.run.Trials[i].Block == 1 && strings.Contains(m.run.Trials[i].Condition, "shared") {
+					for k := range m.run.Trials[i].Samples {
+						m.run.Trials[i].Samples[k].Value *= 3
+					}
+				}
+			}
+			if j := m.verdict("S4.3"); j.Verdict != claim.Inconclusive {
+				t.Errorf("%s, with wide intervals: %s (%s)", c.name, j.Verdict, j.Rests)
+			}
+		}
 	}
 }
 

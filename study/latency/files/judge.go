@@ -193,8 +193,12 @@ func judgeWalks(r reading) (claim.Judgement, bool) {
 		j.Verdict = claim.Inconclusive
 	}
 	if most := layers(most); most < published() && (j.Verdict == claim.Confirmed || j.Verdict == claim.Refuted) {
-		j.Verdict = claim.Qualified
 		j.Rests += fmt.Sprintf("; S4 had up to %d layers", published())
+		if j.Verdict == claim.Confirmed {
+			j.Verdict = claim.Qualified
+		} else {
+			j.Verdict = claim.Inconclusive
+		}
 	}
 	return j, true
 }
