@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"tare/record"
 )
@@ -40,9 +41,10 @@ func Best(runs Runs, judges map[string]Judge, here record.Host) (map[string]Judg
 }
 
 // Founded gives the complete runs of a study on this machine, the best-founded first. Runs by the
-// newest measuring code come first ([record.Plan].Code), among them those of most blocks, among these
-// the newest: a quick run hides no long one. Runs of one design on an unchanged host are pooled. Only
-// as many are read as are asked for.
+// newest measuring code come first ([record.Plan].Code). Among them one with an interval comes before those
+// that have a part of its conditions, then that of most blocks, of the longest measuring, and the newest.
+// So a quick run hides no long one. Runs of one design on an unchanged host are pooled. Only as many are
+// read as are asked for.
 func Founded(runs Runs, study string, here record.Host) iter.Seq2[Pool, error] {
 	return func(yield func(Pool, error) bool) {
 		list, err := runs.Runs()
@@ -92,8 +94,34 @@ func pooled(runs Runs, list []record.Run) (pools []Pool, err error) {
 			pools[i] = append(pools[i], run)
 		}
 	}
-	slices.SortStableFunc(pools, func(a, b Pool) int { return cmp.Compare(b.blocks(), a.blocks()) })
-	return pools, nil
+	return bestFirst(pools), nil
+}
+
+// bestFirst orders pools as [Founded] has them, of those that come newest first.
+func bestFirst(pools []Pool) (ordered []Pool) {
+	for len(pools) > 0 {
+		best := -1
+		for i, p := range pools {
+			switch {
+			case slices.ContainsFunc(pools, func(other Pool) bool { return other.covers(p) }):
+			case best < 0 || p.blocks() > pools[best].blocks(),
+				p.blocks() == pools[best].blocks() && p.took() > pools[best].took():
+				best = i
+			}
+		}
+		ordered, pools = append(ordered, pools[best]), slices.Delete(pools, best, best+1)
+	}
+	return ordered
+}
+
+// covers tells whether a pool has an interval, and all conditions of another one and more.
+func (p Pool) covers(other Pool) bool {
+	const interval = 3 // blocks
+	own, others := p[0].Conditions, other[0].Conditions
+	return len(own) > len(others) && p.blocks() >= interval &&
+		!slices.ContainsFunc(others, func(c record.Condition) bool {
+			return !slices.ContainsFunc(own, func(o record.Condition) bool { return o.ID == c.ID })
+		})
 }
 
 // ledger collects verdicts.
@@ -151,12 +179,12 @@ func (p Pool) IDs() (all []string) {
 	return all
 }
 
-// blocks are those in which something was measured, or the rounds.
+// blocks are those in which something was measured without a disturbance, or the rounds.
 func (p Pool) blocks() (n int) {
 	for _, r := range p {
 		seen := map[int]bool{}
 		for _, t := range r.Trials {
-			if t.Block > 0 && t.Error == "" {
+			if t.Block > 0 && t.Attempt != record.MadeAgain && t.Error == "" && len(t.Taint) == 0 {
 				seen[t.Block] = true
 			}
 		}
@@ -165,12 +193,25 @@ func (p Pool) blocks() (n int) {
 	return n
 }
 
-// Run is the newest with the trials of all. The blocks of each come after those of older ones.
+// took is for how long its trials measured.
+func (p Pool) took() (all time.Duration) {
+	for _, r := range p {
+		for _, t := range r.Trials {
+			all += t.Elapsed
+		}
+	}
+	return all
+}
+
+// Run is the newest with the trials of all. The blocks of each come after those of older ones. A pool may
+// have been judged once for each of its runs, and measuring went on where nothing was decided. So the part
+// of intervals that may miss is divided by their number.
 func (p Pool) Run() record.Run {
 	whole := p[0]
 	if len(p) == 1 {
 		return whole
 	}
+	whole.Plan.Level = 1 - (1-whole.Plan.Level)/float64(len(p))
 	whole.Trials = nil
 	before := 0
 	for _, r := range slices.Backward(p) {

@@ -2,6 +2,7 @@ package claim_test
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -123,15 +124,52 @@ func TestBestTakesTheRunOfMostBlocks(t *testing.T) {
 	}
 }
 
+// A run of more conditions with an interval hides those of a part of them, and of two of the same
+// conditions that which measured for longer counts, whichever is the newer.
+func TestBestTakesTheRunOfMostConditions(t *testing.T) {
+	of := func(id string, hours, blocks int, conditions ...string) record.Run {
+		r := ofBlocks(id, hours, blocks)
+		for _, c := range conditions {
+			r.Conditions = append(r.Conditions, record.Condition{ID: c})
+		}
+		return r
+	}
+	disturbed := of("startup-2", 1, 9)
+	for i := range disturbed.Trials[2:] {
+		disturbed.Trials[2+i].Taint = []string{"steal"}
+	}
+	longer := of("startup-2", 0, 3)
+	longer.Plan.Design = "longer"
+	for i := range longer.Trials {
+		longer.Trials[i].Elapsed = time.Minute
+	}
+	for name, c := range map[string]struct {
+		runs []record.Run
+		want string
+	}{
+		"all applications, and more blocks of one": {[]record.Run{of("startup-1", 1, 8), of("startup-2", 0, 3, "redis@docker")}, "startup-2"},
+		"too few blocks of all":                    {[]record.Run{of("startup-2", 1, 8), of("startup-1", 0, 2, "redis@docker")}, "startup-2"},
+		"longer steps":                             {[]record.Run{of("startup-1", 1, 3), longer}, "startup-2"},
+		"disturbed blocks":                         {[]record.Run{disturbed, of("startup-3", 0, 3, "redis@docker")}, "startup-3"},
+	} {
+		all := []claim.Judgement{judgement("S1.1", claim.Confirmed)}
+		found, _ := best(t, &shelf{runs: c.runs}, speaking(map[string][]claim.Judgement{"startup-1": all, "startup-2": all, "startup-3": all}))
+		if found["S1.1"].Run != c.want {
+			t.Errorf("%s: by %s, want %s", name, found["S1.1"].Run, c.want)
+		}
+	}
+}
+
 // Runs of one design on one host are one run; another design, or host as it is now, is none of them.
 func TestBestPoolsRunsOfOneDesign(t *testing.T) {
-	blocks := map[string]int{}
+	blocks, levels := map[string]int{}, map[string]float64{}
 	judges := map[string]claim.Judge{"startup": func(r record.Run) []claim.Judgement {
 		seen := map[int]bool{}
 		for _, trial := range r.Trials {
 			seen[trial.Block] = true
 		}
 		blocks[r.ID] = len(seen)
+		levels[r.ID] = r.Plan.Level
 		return []claim.Judgement{judgement("S1.1", claim.Confirmed)}
 	}}
 	old, recent, other, upgraded := ofBlocks("startup-1", 0, 3), ofBlocks("startup-2", 1, 4), ofBlocks("startup-3", 2, 5), ofBlocks("startup-4", 3, 6)
@@ -144,6 +182,10 @@ func TestBestPoolsRunsOfOneDesign(t *testing.T) {
 	}
 	if blocks["startup-2"] != 7 || blocks["startup-3"] != 5 || blocks["startup-4"] != 6 {
 		t.Errorf("judged of so many blocks: %v", blocks)
+	}
+	// Two looks at it: each may miss half as often.
+	if single, pooled := levels["startup-3"], levels["startup-2"]; math.Abs(1-pooled-(1-single)/2) > 1e-9 {
+		t.Errorf("the level of two runs is %v, of one %v", pooled, single)
 	}
 	if len(old.Trials) != 3 || old.Trials[0].Block != 1 {
 		t.Error("the runs themselves were changed")

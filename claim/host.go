@@ -2,15 +2,18 @@ package claim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"tare/record"
 )
 
 // SameMachine tells whether two fingerprints are of one machine, by what stays
-// while its software changes.
+// while its software changes. Earlier runs have no Machine.
 func SameMachine(a, b record.Host) bool {
-	return a.Hostname == b.Hostname && a.Arch == b.Arch && a.CPUModel == b.CPUModel && a.CPUs == b.CPUs &&
+	oneMachine := a.Machine == b.Machine || a.Machine == "" || b.Machine == ""
+	return oneMachine && a.Hostname == b.Hostname && a.Arch == b.Arch && a.CPUModel == b.CPUModel && a.CPUs == b.CPUs &&
 		a.Virtual == b.Virtual
 }
 
@@ -26,7 +29,9 @@ func changes(then, now record.Host) []string {
 		{"SMT", then.SMT, now.SMT},
 		{"governor", then.Governor, now.Governor},
 		{"huge pages", then.THP, now.THP},
+		{"generations of pages", then.Generations, now.Generations},
 		{"page merging", then.KSM, now.KSM},
+		{"mitigations", listed(then.Mitigated), listed(now.Mitigated)},
 		{"LSM", then.LSM, now.LSM},
 		{"boot parameters", then.CmdLine, now.CmdLine},
 	} {
@@ -35,6 +40,26 @@ func changes(then, now record.Host) []string {
 		}
 	}
 	return all
+}
+
+// Unchanged says why two fingerprints are not of one machine as it was, where runs would measure the same.
+func Unchanged(then, now record.Host) error {
+	if !SameMachine(then, now) {
+		return fmt.Errorf("measured on another machine: %s", hostText(then))
+	}
+	if all := changes(then, now); len(all) > 0 {
+		return fmt.Errorf("the host has changed: %s", strings.Join(all, ", "))
+	}
+	return nil
+}
+
+// listed is a table in one line.
+func listed(table map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		all = append(all, name+": "+table[name])
+	}
+	return strings.Join(all, "; ")
 }
 
 func orNone(s string) string {

@@ -31,7 +31,7 @@ func (m *measuring) fingerprint(d lab.Design) record.Host {
 
 func hostRecord(f host.Facts) record.Host {
 	return record.Host{
-		Hostname: f.Hostname, Kernel: f.Kernel, OS: f.OS, Arch: f.Arch,
+		Hostname: f.Hostname, Machine: f.Machine, Kernel: f.Kernel, OS: f.OS, Arch: f.Arch,
 		CPUModel: f.CPUModel, CPUs: f.CPUs, SMT: f.SMT, Governor: f.Governor,
 		Memory: f.Memory, Swap: f.Swap, Cgroup: f.Cgroup, THP: f.THP, Generations: f.Generations, KSM: f.KSM,
 		Virtual: f.Virtual, LSM: f.LSM, Mitigated: f.Mitigations, CmdLine: f.CommandLine,

@@ -238,7 +238,9 @@ func (a *app) reproducing(
 
 // stored reads what has been measured.
 func (r *reproducing) stored() (s reproduction.Stored, notes []string, err error) {
-	s = reproduction.Stored{Here: r.here, Short: r.flags.budget > 0, SameCode: sameCode, Killed: killed}
+	s = reproduction.Stored{
+		Here: r.here, Short: r.flags.budget > 0, SameCode: sameCode, Killed: killed, Blocks: r.blocks,
+	}
 	if s.Latest, notes, err = r.app.bestJudgements(r.here); err != nil {
 		return s, nil, err
 	}
@@ -252,6 +254,17 @@ func (r *reproducing) stored() (s reproduction.Stored, notes []string, err error
 	defer store.Close()
 	s.Runs, err = store.Runs()
 	return s, notes, err
+}
+
+// blocks reads a run's trials, which a list of runs has not, and counts its blocks.
+func (r *reproducing) blocks(listed record.Run) (int, error) {
+	store, err := r.app.openStore()
+	if err != nil {
+		return 0, err
+	}
+	defer store.Close()
+	run, err := store.Run(listed.ID)
+	return reproduction.BlocksOf(run), err
 }
 
 // sameCode tells whether the measuring code of a run is this one.
@@ -271,24 +284,28 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	if err != nil {
 		return 0, err
 	}
-	r.fit(plan.Runs, stored, 0)
+	if err := r.fit(plan.Runs, stored, 0); err != nil {
+		return 0, err
+	}
 	var list []report.ClaimRun
 	runs, claims := len(plan.Runs), len(r.claims)-len(r.left)
 	for _, run := range plan.Runs {
-		state := stored.StateOf(run, r.extent)
-		takes := state.Takes(run)
-		says := "about " + about(takes)
+		state, err := stored.StateOf(run, r.extent)
+		if err != nil {
+			return 0, err
+		}
+		says := "about " + about(run.Takes)
 		if state.Resume != nil {
-			says = "at most " + about(takes) + ", to finish " + state.Resume.ID
+			says = "at most " + about(run.Takes) + ", to finish " + state.Resume.ID
 		}
 		switch {
 		case state.Decided != "":
 			says = "there, by " + state.Decided
-		case r.flags.budget > 0 && todo+takes > r.flags.budget:
+		case r.flags.budget > 0 && todo+run.Takes > r.flags.budget:
 			says = "left for the next time: three blocks do not fit into --budget"
 			runs, claims = runs-1, claims-len(run.Claims)
 		default:
-			todo += takes
+			todo += run.Takes
 		}
 		list = append(list, report.ClaimRun{Claims: run.Claims, Command: r.app.withHome(run.Command), Says: says})
 	}
@@ -302,21 +319,23 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	return todo, report.ClaimRuns(out, list, total, opt)
 }
 
-// fit shares what is left of --budget among the runs that are still to be begun.
-func (r *reproducing) fit(runs []reproduction.Run, stored reproduction.Stored, spent time.Duration) {
+// fit shares what is left of --budget among the runs that are still to be begun, or finished.
+func (r *reproducing) fit(runs []reproduction.Run, stored reproduction.Stored, spent time.Duration) error {
 	if r.flags.budget == 0 {
-		return
+		return nil
 	}
 	var pending []*reproduction.Run
 	for i := range runs {
-		switch state := stored.StateOf(runs[i], r.extent); {
-		case state.Resume != nil:
-			spent += state.Takes(runs[i])
-		case state.Decided == "":
+		state, err := stored.StateOf(runs[i], r.extent)
+		if err != nil {
+			return err
+		}
+		if state.Decided == "" {
 			pending = append(pending, &runs[i])
 		}
 	}
 	reproduction.Fit(pending, r.flags.budget-spent)
+	return nil
 }
 
 // about is a time for people.
@@ -336,21 +355,26 @@ func (r *reproducing) carryOut(ctx context.Context, plan reproduction.Plan) erro
 		if err != nil {
 			return err
 		}
-		r.fit(plan.Runs[i:], stored, time.Since(began))
+		if err := r.fit(plan.Runs[i:], stored, time.Since(began)); err != nil {
+			return err
+		}
 		run := plan.Runs[i]
-		state := stored.StateOf(run, r.extent)
+		state, err := stored.StateOf(run, r.extent)
+		if err != nil {
+			return err
+		}
 		switch {
 		case state.Decided != "":
 			continue
 		case ctx.Err() != nil:
 			r.leave(run.Claims, "stopped before it; the same command goes on")
 			continue
-		case r.flags.budget > 0 && time.Since(began)+state.Takes(run) > r.flags.budget:
+		case r.flags.budget > 0 && time.Since(began)+run.Takes > r.flags.budget:
 			r.leave(run.Claims, "did not fit into --budget; the same command goes on")
 			continue
 		}
 		terminal.Fprintf(r.app.err, "\n%d of %d, for %s: about %s\n%s\n",
-			i+1, len(plan.Runs), report.ClaimSpans(run.Claims), about(state.Takes(run)), terminal.Shell(run.Command...))
+			i+1, len(plan.Runs), report.ClaimSpans(run.Claims), about(run.Takes), terminal.Shell(run.Command...))
 		err = r.measure(ctx, run, state)
 		switch {
 		case err == nil:
@@ -384,7 +408,7 @@ func (r *reproducing) one(ctx context.Context, run reproduction.Run, state repro
 	line := append(slices.Clone(run.Command), "--yes")
 	own := &app{out: terminal.To(io.Discard), err: r.app.err, args: line, home: r.app.home, part: true}
 	if state.Resume != nil {
-		return own.resumeSub(ctx, studies()[run.Study].commands, r.dir, *state.Resume, r.flags.out, "")
+		return own.resumeSub(ctx, studies()[run.Study].commands, r.dir, run.Going(*state.Resume), r.flags.out, "")
 	}
 	args := own.withHome(line)[1:] // before the flag of that name gets its default
 	root := own.root()

@@ -95,14 +95,17 @@ func reproduced(
 		}
 		defer store.Close()
 		id := fmt.Sprintf("%s-%d", run.Study, time.Now().UnixNano())
-		var conditions []record.Condition
-		for _, condition := range run.Conditions {
-			conditions = append(conditions, record.Condition{ID: condition})
-		}
 		err = store.Begin(record.Run{
 			ID: id, Study: run.Study, Started: time.Now(), Host: r.here, Version: versionText(), Command: run.Command,
-			Plan: record.Plan{Code: lab.Code}, Conditions: conditions,
+			Plan: record.Plan{Code: lab.Code}, Conditions: run.Conditions,
 		})
+		for _, c := range run.Conditions {
+			for block := 1; block <= 3; block++ {
+				trial := record.Trial{Condition: c.ID, Workload: c.Workload, Block: block, Attempt: 1, Started: time.Now()}
+				_, added := store.AddTrial(id, trial)
+				err = errors.Join(err, added)
+			}
+		}
 		return errors.Join(err, store.Finish(id, record.Complete, "as planned"))
 	}
 	err = r.carryOut(ctx, plan)

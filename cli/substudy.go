@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/claim"
 	hostfacts "tare/kernel/host"
 	"tare/kernel/process"
 	"tare/lab"
@@ -486,6 +487,9 @@ func (a *app) resumeSub(
 	run record.Run,
 	out, json string,
 ) error {
+	if err := claim.Unchanged(run.Host, hostRecord(hostfacts.Read("/"))); err != nil {
+		return fmt.Errorf("run %s cannot be resumed: %w", run.ID, err)
+	}
 	cmd, s, err := a.readLine(commands, run.Command)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", run.ID, err)

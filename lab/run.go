@@ -173,6 +173,15 @@ func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run,
 	if run.Status == record.Imported {
 		return run, fmt.Errorf("run %s was imported: it cannot be resumed", run.ID)
 	}
+	if run.Plan.Code != Code {
+		return run, fmt.Errorf("run %s was measured by other code: measure it anew", run.ID)
+	}
+	// A run of a list has no trials, and what was measured would be measured again.
+	whole, err := l.Store.Run(run.ID)
+	if err != nil {
+		return run, err
+	}
+	run.Trials = whole.Trials
 	d.Seed, d.Plan = run.Seed, run.Plan
 	now := l.now()
 	d.Plan.Paused += max(0, now.Sub(leftOff(run)))
@@ -184,7 +193,7 @@ func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run,
 	if err != nil {
 		return run, err
 	}
-	if err := sameConditions(run.Conditions, d.conditions()); err != nil {
+	if err := SameConditions(run.Conditions, d.conditions()); err != nil {
 		return run, fmt.Errorf("run %s cannot be resumed: %w", run.ID, err)
 	}
 	r := newRunner(l, d, run)
@@ -270,18 +279,23 @@ func newRunner(l *Lab, d Design, run record.Run) *runner {
 	return r
 }
 
-func sameConditions(was, is []record.Condition) error {
-	ids := map[string]bool{}
+// SameConditions refuses to go on with other conditions, or with others under the names of the first.
+func SameConditions(was, is []record.Condition) error {
+	left := map[string]record.Condition{}
 	for _, c := range was {
-		ids[c.ID] = true
+		left[c.ID] = c
 	}
 	for _, c := range is {
-		if !ids[c.ID] {
+		old, ok := left[c.ID]
+		switch {
+		case !ok:
 			return fmt.Errorf("condition %s was not part of it", c.ID)
+		case !maps.Equal(old.Factors, c.Factors), !maps.Equal(old.Params, c.Params), old.Setting != c.Setting:
+			return fmt.Errorf("condition %s was another one: measure it anew", c.ID)
 		}
-		delete(ids, c.ID)
+		delete(left, c.ID)
 	}
-	for id := range ids {
+	for id := range left {
 		return fmt.Errorf("condition %s is not there any more", id)
 	}
 	return nil

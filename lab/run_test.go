@@ -312,6 +312,7 @@ func TestAnEngineThatDiesInterruptsAndResumeFinishes(t *testing.T) {
 	if run.Status != record.Interrupted || len(run.Trials) < 8 {
 		t.Fatalf("status %s with %d trials: what was measured must be kept", run.Status, len(run.Trials))
 	}
+	run.Trials = nil // as in a list of runs
 	run, err = b.Resume(context.Background(), d, run)
 	if err != nil {
 		t.Fatal(err)
@@ -353,6 +354,15 @@ func TestResumeRefusesAnotherDesign(t *testing.T) {
 	var i *Interrupted
 	if !errors.As(err, &i) || !strings.Contains(i.Reason, ErrStopped.Error()) {
 		t.Fatalf("got %v, want the user's stop", err)
+	}
+	d.Groups[0].Conditions[1].Factors = map[string]string{"rate": "2"}
+	if _, err := b.Resume(context.Background(), d, run); err == nil || !strings.Contains(err.Error(), "was another one") {
+		t.Errorf("got %v, want a refusal of another condition of that name", err)
+	}
+	older := run
+	older.Plan.Code = Code - 1
+	if _, err := b.Resume(context.Background(), d, older); err == nil || !strings.Contains(err.Error(), "by other code") {
+		t.Errorf("got %v, want a refusal of what other code measured", err)
 	}
 	d.Groups[0].Conditions[1].ID = "w@other"
 	if _, err := b.Resume(context.Background(), d, run); err == nil || !strings.Contains(err.Error(), "w@other") {

@@ -325,6 +325,7 @@ type Histogram string
 // Host is what is known of the machine; the fingerprint that makes two runs comparable.
 type Host struct {
 	Hostname string `json:"hostname"`
+	Machine  string `json:"machine,omitempty"` // a hash of its /etc/machine-id
 	Kernel   string `json:"kernel"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`

@@ -13,6 +13,8 @@ package host
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +36,7 @@ import (
 // text that the machine does not say is "unknown"; what it has not is "none".
 type Facts struct {
 	Hostname    string
+	Machine     string // a hash of /etc/machine-id: it is the same for one installation, and says nothing of it
 	Kernel      string // release: "6.1.0-18-amd64"
 	OS          string // "Debian GNU/Linux 12 (bookworm)"
 	Arch        string // as Go names it: "amd64"
@@ -77,6 +80,15 @@ func (t tree) or(name, otherwise string) string {
 	return otherwise
 }
 
+// hashed makes of an identifier one that gives nothing of it away; empty of none.
+func hashed(id string) string {
+	if id == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("tare " + id))
+	return hex.EncodeToString(sum[:6])
+}
+
 // Read reads the facts of the machine whose root directory is fsroot ("/").
 // What cannot be read is left "unknown": a host without a file is a host about
 // which that much less is known.
@@ -85,6 +97,7 @@ func Read(fsroot string) Facts {
 	cpu := t.cpuInfo()
 	f := Facts{
 		Hostname:    t.or("proc/sys/kernel/hostname", unknown),
+		Machine:     hashed(t.or("etc/machine-id", "")),
 		Kernel:      t.or("proc/sys/kernel/osrelease", unknown),
 		OS:          t.operatingSystem(),
 		Arch:        runtime.GOARCH,

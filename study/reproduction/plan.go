@@ -14,6 +14,7 @@ import (
 
 	"tare/claim"
 	"tare/lab"
+	"tare/record"
 )
 
 // Extent is how much is measured for a claim.
@@ -47,12 +48,11 @@ type Designer func(study string, line []string) (Designed, error)
 
 // Run is a command, and the claims that it decides.
 type Run struct {
-	Claims  []claim.Claim // in the papers' order
-	Study   string
-	Command []string
-	Takes   time.Duration
-	// Conditions are the IDs of those that it measures.
-	Conditions []string
+	Claims     []claim.Claim // in the papers' order
+	Study      string
+	Command    []string
+	Takes      time.Duration
+	Conditions []record.Condition // that it measures
 
 	budget time.Duration // 0 where its number of blocks is fixed
 	least  time.Duration // the budget that an interval takes
@@ -135,7 +135,7 @@ func newRun(c claim.Claim, extent Extent, on claim.Abilities, disruptive bool, d
 	run := Run{Claims: []claim.Claim{c}, Study: c.Study, Command: line, Takes: d.Takes}
 	for _, g := range d.Design.Groups {
 		for _, condition := range g.Conditions {
-			run.Conditions = append(run.Conditions, condition.ID)
+			run.Conditions = append(run.Conditions, condition.Condition)
 		}
 	}
 	if d.Design.Plan.Blocks == 0 {
@@ -146,6 +146,14 @@ func newRun(c claim.Claim, extent Extent, on claim.Abilities, disruptive bool, d
 		run.give(run.wanted)
 	}
 	return run, nil
+}
+
+// Going gives a run that was stopped the time that is planned for it.
+func (r Run) Going(stopped record.Run) record.Run {
+	if r.budget > 0 {
+		stopped.Plan.Budget = r.budget
+	}
+	return stopped
 }
 
 // give gives a run that has a budget another one.
@@ -240,5 +248,5 @@ func (r Run) covers(other Run) bool {
 		!short && len(r.Conditions) <= len(other.Conditions) {
 		return false
 	}
-	return !slices.ContainsFunc(other.Conditions, func(c string) bool { return !slices.Contains(r.Conditions, c) })
+	return other.isPartOf(r.Conditions)
 }

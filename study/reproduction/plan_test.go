@@ -170,14 +170,16 @@ func TestTooShortARunIsMadeAgain(t *testing.T) {
 		budget     time.Duration
 		short      bool
 		conditions string
+		blocks     int
 		there      bool
 	}{
-		{3 * time.Minute, true, "a", false},
-		{4 * time.Minute, true, "a", true},
-		{4 * time.Minute, false, "a", false},
-		{30 * time.Minute, false, "a", true},
-		{30 * time.Minute, false, "a b", false}, // as an earlier design had it
-		{30 * time.Minute, false, "", false},
+		{3 * time.Minute, true, "a", 3, false},
+		{4 * time.Minute, true, "a", 3, true},
+		{4 * time.Minute, true, "a", 2, false}, // each took longer than was thought
+		{4 * time.Minute, false, "a", 3, false},
+		{30 * time.Minute, false, "a", 20, true},
+		{30 * time.Minute, false, "a b", 20, false}, // as an earlier design had it
+		{30 * time.Minute, false, "", 20, false},
 	} {
 		run := record.Run{ID: "latency-1", Study: "latency", Status: record.Complete, Command: p.Runs[0].Command,
 			Plan: record.Plan{Budget: c.budget}}
@@ -187,14 +189,33 @@ func TestTooShortARunIsMadeAgain(t *testing.T) {
 		stored := reproduction.Stored{
 			Runs: []record.Run{run}, Short: c.short,
 			SameCode: func(record.Run) bool { return true }, Killed: func(record.Run) bool { return false },
+			Blocks: func(record.Run) (int, error) { return c.blocks, nil },
 		}
-		if got := stored.StateOf(p.Runs[0], reproduction.Usual).Decided != ""; got != c.there {
+		stateOf := func() reproduction.State {
+			state, err := stored.StateOf(p.Runs[0], reproduction.Usual)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return state
+		}
+		if got := stateOf().Decided != ""; got != c.there {
 			t.Errorf("%+v: there %v", c, got)
 		}
 		stored.Runs[0].Status = record.Interrupted
-		state := stored.StateOf(p.Runs[0], reproduction.Usual)
-		if fits := c.conditions == "a"; (state.Resume != nil) != fits || fits && state.Takes(p.Runs[0]) != c.budget {
+		state := stateOf()
+		fits := c.conditions == "a"
+		if (state.Resume != nil) != fits || fits && p.Runs[0].Going(*state.Resume).Plan.Budget != 30*time.Minute {
 			t.Errorf("%+v, stopped: goes on with %v", c, state.Resume)
+		}
+		stored.Runs[0].Host.Kernel = "another"
+		if state := stateOf(); state.Resume != nil {
+			t.Errorf("%+v, under another kernel: goes on with %v", c, state.Resume)
+		}
+		// The last part of a run that was resumed had less time than all of it.
+		stored.Runs[0].Status, stored.Runs[0].Plan.Budget = record.Complete, time.Minute
+		stored.Runs[0].Finished = stored.Runs[0].Started.Add(c.budget)
+		if got := stateOf().Decided != ""; got != c.there {
+			t.Errorf("%+v, resumed: there %v", c, got)
 		}
 	}
 }
@@ -240,8 +261,12 @@ func TestWhatIsThereIsNotMeasuredAgain(t *testing.T) {
 				Runs: []record.Run{c.run}, Latest: c.latest, Here: here,
 				SameCode: func(r record.Run) bool { return r.Version == "v2" },
 				Killed:   func(r record.Run) bool { return r.Status == record.Running },
+				Blocks:   func(record.Run) (int, error) { return 3, nil },
 			}
-			state := stored.StateOf(run, c.extent)
+			state, err := stored.StateOf(run, c.extent)
+			if err != nil {
+				t.Fatal(err)
+			}
 			resume := ""
 			if state.Resume != nil {
 				resume = state.Resume.ID

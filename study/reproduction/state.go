@@ -1,11 +1,12 @@
 package reproduction
 
 import (
+	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"tare/claim"
+	"tare/lab"
 	"tare/record"
 )
 
@@ -27,62 +28,79 @@ type Stored struct {
 	// SameCode tells whether the code that measured a run is this tare's.
 	SameCode func(record.Run) bool
 	Killed   func(record.Run) bool
+	// Blocks is how many undisturbed blocks a run has of each of its groups, at least.
+	Blocks func(record.Run) (int, error)
 }
 
-// StateOf finds what is there of a run: one by the same code, with the same conditions and at least the
-// same budget. Verdicts that are decided are enough, unless the extent is Full.
-func (s Stored) StateOf(r Run, extent Extent) State {
+// StateOf finds what is there of a run: one by the same code, with the same conditions, with an interval
+// and of at least the same time. Verdicts that are decided are enough, unless the extent is Full, where
+// they rest on all of its conditions; a quick one is content with fewer.
+func (s Stored) StateOf(r Run, extent Extent) (State, error) {
 	enough := r.wanted
 	if s.Short {
 		enough = r.least
 	}
 	for _, run := range s.Runs {
 		if !s.own(run) || run.Study != r.Study || !slices.Equal(plainLine(run.Command), plainLine(r.Command)) ||
-			!r.isOf(run.Conditions) {
+			lab.SameConditions(run.Conditions, r.Conditions) != nil {
 			continue
 		}
 		switch {
-		case run.Status == record.Complete && (run.Plan.Budget == 0 || run.Plan.Budget >= enough):
-			return State{Decided: run.ID}
-		case run.Status == record.Interrupted || s.Killed(run):
-			return State{Resume: &run}
+		case run.Status == record.Complete && (run.Plan.Budget == 0 || max(run.Plan.Budget, run.Took()) >= enough):
+			blocks, err := s.Blocks(run)
+			if err != nil {
+				return State{}, err
+			}
+			if blocks >= fewBlocks {
+				return State{Decided: run.ID}, nil
+			}
+		case (run.Status == record.Interrupted || s.Killed(run)) && claim.Unchanged(run.Host, s.Here) == nil:
+			return State{Resume: &run}, nil
 		}
 	}
 	if extent == Full {
-		return State{}
+		return State{}, nil
 	}
 	var by []string
 	for _, c := range r.Claims {
 		j, judged := s.Latest[c.ID]
 		decided := judged &&
 			(j.Verdict == claim.Confirmed || j.Verdict == claim.Refuted || j.Verdict == claim.Qualified)
-		if !decided ||
-			!slices.ContainsFunc(s.Runs, func(run record.Run) bool { return run.ID == j.Run && s.own(run) }) {
-			return State{}
+		if !decided || !slices.ContainsFunc(s.Runs, func(run record.Run) bool {
+			return run.ID == j.Run && s.own(run) && (extent == Quick || r.isPartOf(run.Conditions))
+		}) {
+			return State{}, nil
 		}
 		if !slices.Contains(by, j.Run) {
 			by = append(by, j.Run)
 		}
 	}
-	return State{Decided: strings.Join(by, ", ")}
+	return State{Decided: strings.Join(by, ", ")}, nil
 }
 
-// isOf tells whether a run that is planned has just these conditions.
-func (r Run) isOf(conditions []record.Condition) bool {
-	for _, c := range conditions {
-		if !slices.Contains(r.Conditions, c.ID) {
-			return false
+// isPartOf tells whether some conditions have all that a run is planned with.
+func (r Run) isPartOf(conditions []record.Condition) bool {
+	return !slices.ContainsFunc(r.Conditions, func(c record.Condition) bool {
+		return !slices.ContainsFunc(conditions, func(other record.Condition) bool { return other.ID == c.ID })
+	})
+}
+
+// BlocksOf is how many undisturbed blocks a run has of each of its groups, at least.
+func BlocksOf(run record.Run) int {
+	seen := map[string]map[int]bool{}
+	for _, c := range run.Conditions {
+		seen[c.Workload] = map[int]bool{}
+	}
+	for _, t := range run.Trials {
+		if t.Block > 0 && t.Attempt != record.MadeAgain && len(t.Taint) == 0 && seen[t.Workload] != nil {
+			seen[t.Workload][t.Block] = true
 		}
 	}
-	return len(conditions) == len(r.Conditions)
-}
-
-// Takes is how long a run takes at most. One that is finished has the budget that it was begun with.
-func (s State) Takes(r Run) time.Duration {
-	if s.Resume != nil && s.Resume.Plan.Budget > 0 {
-		return s.Resume.Plan.Budget
+	fewest := math.MaxInt
+	for _, blocks := range seen {
+		fewest = min(fewest, len(blocks))
 	}
-	return r.Takes
+	return fewest
 }
 
 // own tells whether this tare could have made a run on this machine.
