@@ -163,7 +163,7 @@ var s1 = []Claim{
 		Published:     faultTable,
 		Remark:        "Where there is no entry yet, a fault is anonymous (of anonymous memory), read (of a file), copy-on-write (a write to a file mapped privately) or shared (a write to a shared mapping). Where there is one, it is swap (the page is elsewhere) or write-protect (a write that the entry forbids).",
 		Inconsistency: "The text gives shared faults as 40.14 %, which the table has for anonymous ones (shared: 9.95 %).",
-		HowJudged:     "Each application's shares by type. Confirmed where each has the same most frequent type as published and every mean share lies wholly within 10 points of the published one; qualified where the most frequent types agree and the shares do not, or where other programs stand in for S1's; refuted where more than half of the applications have another most frequent type.",
+		HowJudged:     "Each application's shares by type. Its most frequent type is as published where it is wholly above each type that S1 has at least 10 points below it. Confirmed where that holds of each application, and every mean share lies wholly within 10 points of the published one. Qualified where the most frequent types agree and the shares do not, or where other programs stand in for S1's. Refuted where more than half of the applications have such a type wholly above.",
 		Limits:        []Figure{exactly("distance", 10, "points")},
 	},
 	{

@@ -495,36 +495,45 @@ func (c verdicts) types() (claim.Judgement, bool) {
 		}
 		return f.Value
 	}
+	distance := claim.Threshold(id, "distance")
 	agree, blocks := 0, 0
 	var of []subject
-	var other []string
+	var other, open []string
 	for _, f := range c.of {
-		top, here := "", ""
-		ours, their := math.Inf(-1), math.Inf(-1)
+		top := types[0]
 		for _, t := range types {
-			if e := c.Value(f.Condition, typeMetric(t)); e.Value > ours {
-				ours, here = e.Value, t.String()
-				blocks = max(blocks, e.N)
-			}
-			if v := theirs(f.published, t.String()); v > their {
-				their, top = v, t.String()
+			if theirs(f.published, t.String()) > theirs(f.published, top.String()) {
+				top = t
 			}
 		}
-		if here == "" {
+		most := c.Value(f.Condition, typeMetric(top))
+		if !most.Known() {
 			continue
 		}
-		of = append(of, f)
-		if here == top {
+		of, blocks = append(of, f), max(blocks, most.N)
+		is, here := claim.True, top
+		for _, t := range types {
+			if theirs(f.published, top.String())-theirs(f.published, t.String()) < distance {
+				continue // as frequent there
+			}
+			more := claim.More(most, settled(c.Value(f.Condition, typeMetric(t))))
+			if is = claim.Every(is, more); more == claim.False {
+				here = t
+			}
+		}
+		switch is {
+		case claim.True:
 			agree++
-		} else {
+		case claim.False:
 			other = append(other, fmt.Sprintf("%s (%s; in S1 %s)", f.published, here, top))
+		default:
+			open = append(open, f.published)
 		}
 	}
 	if len(of) == 0 {
 		return j, false
 	}
 	near := claim.True
-	distance := claim.Threshold(id, "distance")
 	var means []string
 	for _, t := range types {
 		e, _ := c.mean(of, c.metric(typeMetric(t)))
@@ -540,9 +549,12 @@ func (c verdicts) types() (claim.Judgement, bool) {
 	if len(other) > 0 {
 		j.Rests += ", not " + strings.Join(other, ", ")
 	}
+	if len(open) > 0 {
+		j.Rests += "; two types are too near each other in " + strings.Join(open, ", ")
+	}
 	alike := claim.Is(agree == len(of))
 	j.Verdict, _ = claim.Decide(
-		claim.When(claim.Is(2*agree < len(of)), claim.Refuted, ""),
+		claim.When(claim.Is(2*len(other) > len(of)), claim.Refuted, ""),
 		claim.When(claim.Every(alike, near), claim.Confirmed, ""),
 		claim.When(alike, claim.Qualified, ""))
 	return c.over(j, of, blocks, ofAll, otherWindow), true

@@ -68,8 +68,8 @@ func (r Result) verdicts() report.Table {
 	return t
 }
 
-// beside are the figures that stand for a claim: the first that the paper and we both have, else
-// the first of each.
+// beside are the figures that stand for a claim: the first that the paper and we both have, else our first
+// beside none. Of a claim that is not judged, the paper's first.
 func beside(row claim.Row) (published, ours report.Cell) {
 	var own []claim.Figure
 	if row.Judgement.Verdict != claim.NotYetRun {
@@ -81,7 +81,7 @@ func beside(row claim.Row) (published, ours report.Cell) {
 		}
 	}
 	published = report.Cell{Text: "no figure", Tone: report.Faint}
-	if len(row.Published) > 0 {
+	if len(row.Published) > 0 && len(own) == 0 {
 		published = report.Cell{Text: row.Published[0].Name + ": " + row.Published[0].Text()}
 	}
 	ours = report.Cell{Text: "–", Tone: report.Faint}

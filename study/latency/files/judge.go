@@ -173,7 +173,6 @@ func judgeWalks(r reading) (claim.Judgement, bool) {
 		claim.Ours(fmt.Sprintf("%d layers against one", layers(most)), ratio, 1, "times"),
 		claim.Ours("variance that a line leaves", line.Left, 100, "%"),
 	)
-	j.Figures = append(j.Figures, claim.Figure{Name: "layers at most", Value: float64(layers(most))})
 	j.Ours = fmt.Sprintf("each layer adds %s ms to a walk of %s ms; a line leaves %s %% of the variance", report.Said(line.Slope, perMilli),
 		report.Said(r.Value(one, walk), perMilli), report.Said(line.Left, 100))
 	j.Rests = fmt.Sprintf("1 to %d layers with a tree of %d files; %s; %d blocks", layers(most), image.FilesTreeFiles, r.kept(), ratio.N)
