@@ -430,10 +430,10 @@ func (r *reproducing) present(cmd *cobra.Command) error {
 	for i := range rows {
 		rows[i].Left = r.left[rows[i].ID]
 		if rows[i].Left == "" && rows[i].Judgement.Verdict == claim.NotYetRun {
-			rows[i].Left = "its run holds nothing by which it is judged"
+			rows[i].Left = "its run holds nothing by which it is judged: the notes of `tare show` name what this host left out"
 		}
 	}
-	result := reproduction.Result{Rows: rows, Here: r.here, On: r.on, Runs: stored.Runs, Notes: notes}
+	result := reproduction.Result{Rows: rows, Here: r.here, On: &r.on, Runs: stored.Runs, Notes: notes}
 	if result.Pages, err = r.app.pagesOf(rows); err != nil {
 		return err
 	}

@@ -91,9 +91,8 @@ func (r *Results) reproduced(names []string) (report.Sheet, error) {
 		return report.Sheet{}, err
 	}
 	rows := claim.Rows(claims, found, func(claim.Claim) bool { return true })
-	// A store does not say what a host is able to: those tables are left to the host itself.
+	// A store does not say what a host is able to: that table is left to the host itself.
 	result := reproduction.Result{Rows: rows, Here: r.hosts[0], Runs: r.runs, Notes: notes}
-	result.On = claim.Abilities{CPUs: r.hosts[0].CPUs}
 	if result.Pages, err = r.app.pagesOf(rows); err != nil {
 		return report.Sheet{}, err
 	}

@@ -15,7 +15,7 @@ import (
 type Result struct {
 	Rows []claim.Row // in the papers' order
 	Here record.Host
-	On   claim.Abilities
+	On   *claim.Abilities // what this host is able to; nil where nothing says
 	// Runs are those that the verdicts rest on.
 	Runs []record.Run
 	// Pages are the runs' own, by ID: their charts stand in the chapters.
@@ -143,10 +143,10 @@ func (r Result) partly() report.Table {
 		Columns: []report.Column{{Head: "claim"}, {Head: "stays open"}, {Head: "could be decided on"}},
 	}
 	for _, row := range r.Rows {
-		if row.Elsewhere(r.On) != "" {
+		if r.On == nil || row.Elsewhere(*r.On) != "" {
 			continue
 		}
-		for _, need := range row.Unmet(r.On) {
+		for _, need := range row.Unmet(*r.On) {
 			t.Rows = append(t.Rows, []report.Cell{{Text: row.ID}, {Text: need.Part}, {Text: need.Host}})
 		}
 	}

@@ -21,7 +21,7 @@ func shown(t *testing.T) reproduction.Result {
 	}, func(claim.Claim) bool { return true })
 	rows[1].Left, rows[3].Left = "needs a host with counters", "failed: no engine"
 	return reproduction.Result{
-		Rows: rows, Here: record.Host{Hostname: "scales", CPUs: 2}, On: claim.Abilities{CPUs: 2},
+		Rows: rows, Here: record.Host{Hostname: "scales", CPUs: 2}, On: &claim.Abilities{CPUs: 2},
 		Runs: []record.Run{{ID: "startup-1", Version: "v2", Command: strings.Fields("tare startup --profile --yes")}},
 		Pages: map[string]report.Sheet{"startup-1": {Parts: []report.Part{
 			report.Prose{Title: "Left out", Text: "not shown"},
