@@ -339,8 +339,13 @@ func weightOf(run record.Run) report.Weight {
 	toEnd := slices.ContainsFunc(run.Conditions, func(c record.Condition) bool {
 		return slices.ContainsFunc(c.Metrics, func(m workload.Metric) bool { return m.Name == "wall" && m.Primary })
 	})
+	undisturbed := func(t record.Trial) bool {
+		return t.Block > 0 && t.Error == "" && len(t.Taint) == 0 &&
+			!slices.ContainsFunc(t.Slices, func(s record.Slice) bool { return len(s.Taint) > 0 })
+	}
+	few := !slices.ContainsFunc(run.Trials, undisturbed) // then the figures include the others
 	for _, t := range run.Trials {
-		if t.Block == 0 || t.Error != "" {
+		if t.Block == 0 || t.Error != "" || !few && !undisturbed(t) {
 			continue
 		}
 		if v, ok := t.Covariates["tare_cpu_share"]; ok {

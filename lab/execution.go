@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -227,6 +228,12 @@ func (r *runner) perform(ctx context.Context, e *execution, strip, position int)
 		return e.trial.invalid
 	}
 	e.result.Elapsed = r.lab.now().Sub(e.began)
+	if own := e.result.Covariates["launch_s"] - e.trial.before.Seconds(); own > 0 {
+		// A short program may have ended before its platform says that it runs.
+		e.result.Covariates["launch_s"] = min(own, cmp.Or(e.trial.lasted.Seconds(), own))
+	} else { // nothing stood between
+		delete(e.result.Covariates, "launch_s")
+	}
 	e.result.Samples = e.trial.samples
 	cpu := time.Duration(-1)
 	if usage, err := e.inst.Usage(); err == nil {
@@ -238,7 +245,7 @@ func (r *runner) perform(ctx context.Context, e *execution, strip, position int)
 			Position: position,
 			Previous: r.strips.previous,
 			Started:  e.began,
-			Window:   max(1, e.result.Elapsed),
+			Window:   max(1, cmp.Or(e.trial.lasted, e.result.Elapsed)),
 			Amount:   1,
 			CPU:      cpu,
 			Worked:   1,

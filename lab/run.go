@@ -148,7 +148,7 @@ type progress struct {
 
 // Code is the version of what measures. It rises where figures of before and after a change are not
 // to be taken together.
-const Code = 1
+const Code = 2
 
 // Run carries out a design and returns the run as recorded. The error is nil
 // where the plan was fulfilled, *Interrupted where what was measured stands but

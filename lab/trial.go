@@ -40,6 +40,8 @@ type trial struct {
 	// started is when a program that was created ahead was started; zero where its
 	// platform says itself what its execution took.
 	started  time.Time
+	lasted   time.Duration // how long it took to its end, once that was waited for
+	before   time.Duration // and what tare itself took before that, since started
 	out, err process.Tail
 
 	mu         sync.Mutex
@@ -59,8 +61,14 @@ func (t *trial) Wait(ctx context.Context) (workload.Exit, error) {
 	}
 	// What it used is known as long as Stop has not been called.
 	if !t.started.IsZero() {
-		exit.Elapsed = t.now().Sub(t.started)
+		// On bare metal it counts from the program's execution, which tare's own process comes before.
+		since := t.now().Sub(t.started)
+		if exit.Elapsed <= 0 || exit.Elapsed > since { // it was made before it was started
+			exit.Elapsed = since
+		}
+		t.before = since - exit.Elapsed
 	}
+	t.lasted = exit.Elapsed
 	usage, err := t.inst.Usage()
 	if err != nil || usage.CPU == 0 {
 		// An engine may be faster than the reading; a program that ran has used

@@ -20,7 +20,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"time"
 
 	"tare/image"
 	"tare/kernel/cgroup"
@@ -254,7 +253,6 @@ type container struct {
 	order  order
 
 	running  *running  // nil until it is
-	began    time.Time // when it was executed
 	instance *instance // nil until it is followed
 }
 
@@ -263,7 +261,7 @@ func (c *container) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.running, c.began = r, time.Now()
+	c.running = r
 	return nil
 }
 
@@ -272,7 +270,7 @@ func (c *container) take(context.Context) (platform.Instance, error) { return c.
 // follow is done once: there is one status to take.
 func (c *container) follow() *instance {
 	if c.instance == nil {
-		c.instance = follow(c.running, c.group, c.things, c.spec, c.began)
+		c.instance = follow(c.running, c.group, c.things, c.spec)
 	}
 	return c.instance
 }

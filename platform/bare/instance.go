@@ -29,15 +29,14 @@ type instance struct {
 
 var _ platform.Freezing = (*instance)(nil)
 
-// follow makes an instance of a program that was executed at the moment began.
-// Its time counts from there: what was mounted before is tare's work, which a
+// follow makes an instance of a program that is executed. Its time counts from there: what was mounted before is tare's work, which a
 // program started by hand does not wait for, and not bare metal's.
-func follow(r *running, group grouping, things *held.Things, spec platform.Spec, began time.Time) *instance {
+func follow(r *running, group grouping, things *held.Things, spec platform.Spec) *instance {
 	i := &instance{running: r, group: group, things: things, data: spec.Data, ended: make(chan struct{})}
 	go func() {
 		defer close(i.ended)
 		ending, err := r.wait()
-		i.exit = platform.Exit{Code: ending.Code, Elapsed: time.Since(began)}
+		i.exit = platform.Exit{Code: ending.Code, Elapsed: time.Since(r.began)}
 		i.err = errors.Join(err, r.flush())
 		killed, err := group.oomKilled(ending.Code)
 		i.exit.OOMKilled, i.err = killed, errors.Join(i.err, err)

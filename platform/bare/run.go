@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/clock"
 	"tare/kernel/process"
 	"tare/platform"
 )
@@ -21,6 +22,7 @@ type running struct {
 	cmd            *exec.Cmd
 	stdout, stderr *process.Output
 	stage          time.Duration // CPU time of the stage, which is tare's and not the program's
+	began          time.Time     // when the stage executed the program
 }
 
 // start runs the stage with the order and returns when the program runs, or
@@ -82,7 +84,10 @@ func start(ctx context.Context, o order, group cgroup.Group, stdout, stderr io.W
 	giving := json.NewEncoder(giveOrders).Encode(o)
 	_ = giveOrders.Close()
 	stage, said := readReport(reports, o.Program)
-	r.stage = stage
+	r.stage, r.began = stage.CPU, time.Now()
+	if stage.At > 0 { // it may have run, and ended, since then
+		r.began = r.began.Add(stage.At - clock.Monotonic())
+	}
 	if failed := errors.Join(giving, said, ctx.Err()); failed != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/kernel/cgroup"
+	"tare/kernel/clock"
 	"tare/kernel/netns"
 	"tare/kernel/process"
 )
@@ -45,10 +46,11 @@ type order struct {
 	User      process.User `json:"user"`
 }
 
-// report is a word of the stage: what CPU time it used, just before it becomes
-// the program, or what went wrong.
+// report is a word of the stage: what CPU time it used and what the monotonic clock says, just before
+// it becomes the program, or what went wrong.
 type report struct {
 	CPU   time.Duration `json:"cpu,omitempty"`
+	At    time.Duration `json:"at,omitempty"`
 	Error string        `json:"error,omitempty"`
 	Errno int           `json:"errno,omitempty"`
 }
@@ -134,17 +136,17 @@ func enter(orders io.Reader, reports io.Writer) error {
 	}
 	// The program inherits the stage's account with its process.
 	if used, err := process.CPUTime(); err == nil {
-		_ = json.NewEncoder(reports).Encode(report{CPU: used})
+		_ = json.NewEncoder(reports).Encode(report{CPU: used, At: clock.Monotonic()})
 	}
 	return process.Execute(o.Program, o.Args, o.Env)
 }
 
 // readReport reads what a stage said, until the program's execution or the
-// stage's end closes the pipe. It gives the CPU time that the stage itself used.
-func readReport(r io.Reader, program string) (stage time.Duration, err error) {
+// stage's end closes the pipe.
+func readReport(r io.Reader, program string) (stage report, err error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
-		return 0, fmt.Errorf("starting %s: %w", program, err)
+		return stage, fmt.Errorf("starting %s: %w", program, err)
 	}
 	words := json.NewDecoder(bytes.NewReader(b))
 	for {
@@ -153,11 +155,11 @@ func readReport(r io.Reader, program string) (stage time.Duration, err error) {
 		case err == io.EOF:
 			return stage, nil
 		case err != nil:
-			return 0, fmt.Errorf("starting %s: the stage said %q", program, b)
+			return stage, fmt.Errorf("starting %s: the stage said %q", program, b)
 		case said.Error != "":
-			return 0, fmt.Errorf("starting %s: %w", program, &stageError{said.Error, syscall.Errno(said.Errno)})
+			return stage, fmt.Errorf("starting %s: %w", program, &stageError{said.Error, syscall.Errno(said.Errno)})
 		}
-		stage = said.CPU
+		stage = said
 	}
 }
 
