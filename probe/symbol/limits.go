@@ -11,8 +11,10 @@ import (
 // anything in its headers, and a file with holes may be long without having bytes;
 // the largest programs in use stay well below.
 const (
-	mostHeaders = 16 << 20  // all headers, with the sections' names
-	mostSymbols = 128 << 20 // a symbol table, of 24 bytes a symbol, that takes four times as much when it is parsed
+	// All headers, with the sections' names. Of n bytes of names each of n/64 sections may
+	// take all: debug/elf copies them.
+	mostHeaders = 256 << 10
+	mostSymbols = 128 << 20 // a symbol table, of 24 bytes a symbol
 	mostSection = 512 << 20 // any other section
 )
 
@@ -29,7 +31,7 @@ type budget struct {
 func (b *budget) ReadAt(p []byte, off int64) (int, error) {
 	if !b.spent {
 		if b.left -= int64(len(p)); b.left < 0 {
-			return 0, fmt.Errorf("its headers are longer than the %d MiB that are read", mostHeaders>>20)
+			return 0, fmt.Errorf("its headers are longer than the %d KiB that are read", mostHeaders>>10)
 		}
 	}
 	return b.ReaderAt.ReadAt(p, off)

@@ -76,18 +76,37 @@ func TestFilesThatClaimTooMuch(t *testing.T) {
 			if err := os.Truncate(path, size); err != nil {
 				t.Skipf("needs a file system with holes: %v", err)
 			}
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			_, err := Open(path)
-			runtime.ReadMemStats(&after)
+			var err error
+			took := allocated(func() { _, err = Open(path) })
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			if took := after.TotalAlloc - before.TotalAlloc; took > 256<<20 {
+			if took > 256<<20 {
 				t.Errorf("reading it has taken %d MiB", took>>20)
 			}
 		})
 	}
+}
+
+// Each of many sections may have the same long name.
+func TestNamesOfSectionsTakeLittle(t *testing.T) {
+	const count, length = 10_000, 40_000
+	header := elf.Header64{Shnum: count, Shstrndx: 1}
+	sections := make([]elf.Section64, count)
+	sections[1] = elf.Section64{Type: uint32(elf.SHT_STRTAB), Off: 64 + 64*count, Size: length}
+	b := append(crafted(t, header, sections...), bytes.Repeat([]byte("n"), length-1)...)
+	if took := allocated(func() { _, _ = Read(bytes.NewReader(append(b, 0)), int64(len(b)+1)) }); took > 64<<20 {
+		t.Errorf("reading it has taken %d MiB", took>>20)
+	}
+}
+
+// allocated are the bytes that f takes in all.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 // What is not read may be of any length: debug information is, and there are
