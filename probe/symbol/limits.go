@@ -16,6 +16,7 @@ const (
 	mostHeaders = 256 << 10
 	mostSymbols = 128 << 20 // a symbol table, of 24 bytes a symbol
 	mostSection = 512 << 20 // any other section
+	mostNames   = 256 << 20 // the names of a table's functions together
 )
 
 // tables are the sections that are read by name.
@@ -62,7 +63,7 @@ func admit(s *elf.Section, size int64) error {
 		return nil
 	case elf.SHT_SYMTAB, elf.SHT_DYNSYM:
 		most = mostSymbols
-	case elf.SHT_STRTAB, elf.SHT_GNU_VERSYM, elf.SHT_GNU_VERDEF, elf.SHT_GNU_VERNEED:
+	case elf.SHT_STRTAB:
 	default:
 		if !slices.Contains(tables, s.Name) {
 			return nil

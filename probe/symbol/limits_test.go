@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -98,6 +99,71 @@ func TestNamesOfSectionsTakeLittle(t *testing.T) {
 	if took := allocated(func() { _, _ = Read(bytes.NewReader(append(b, 0)), int64(len(b)+1)) }); took > 64<<20 {
 		t.Errorf("reading it has taken %d MiB", took>>20)
 	}
+}
+
+// withNames is a file with a symbol table of so many functions, each of which has the name
+// that a section of some type begins with.
+func withNames(t *testing.T, count int, kind elf.SectionType, name string, size uint64) []byte {
+	t.Helper()
+	at := uint64(64 + 4*64)
+	table := uint64(count) * elf.Sym64Size
+	b := crafted(t, elf.Header64{Shnum: 4, Shstrndx: 1}, elf.Section64{},
+		elf.Section64{Type: uint32(elf.SHT_STRTAB), Off: 15, Size: 1},
+		elf.Section64{Type: uint32(elf.SHT_SYMTAB), Link: 3, Off: at, Size: table, Entsize: elf.Sym64Size},
+		elf.Section64{Type: uint32(kind), Off: at + table, Size: size})
+	one := elf.Sym64{Info: byte(elf.STT_FUNC), Shndx: 1, Value: 0x1000, Size: 8}
+	var symbol bytes.Buffer
+	if err := binary.Write(&symbol, binary.LittleEndian, one); err != nil {
+		t.Fatal(err)
+	}
+	return append(append(b, bytes.Repeat(symbol.Bytes(), count)...), name...)
+}
+
+// Each of many functions may have the same long name.
+func TestNamesOfFunctionsTakeLittle(t *testing.T) {
+	name := strings.Repeat("n", 1<<16) + "\x00"
+	for _, c := range []struct{ count, known int }{{10, 1}, {4096, 0}} {
+		b := withNames(t, c.count, elf.SHT_STRTAB, name, uint64(len(name)))
+		var f *File
+		var err error
+		took := allocated(func() { f, err = Read(bytes.NewReader(b), int64(len(b))) })
+		if err != nil || len(f.functions) != c.known || took > 16<<20 {
+			t.Errorf("of %d: %v, %d functions; reading it has taken %d MiB", c.count, err, len(f.functions), took>>20)
+		}
+	}
+}
+
+// What a symbol table names as its text may be no section of text, and so of any length.
+func TestNamesOfFunctionsInAnotherSection(t *testing.T) {
+	b := withNames(t, 2, elf.SHT_PROGBITS, "main.f\x00", mostSection+1)
+	r := &counted{ReaderAt: holes{bytes.NewReader(b)}}
+	f, err := Read(r, 1<<40)
+	if err != nil || len(f.functions) > 0 || r.bytes > 1<<20 {
+		t.Errorf("%v, %d functions after %d bytes were read", err, len(f.functions), r.bytes)
+	}
+}
+
+// holes is a file that goes on with zeros.
+type holes struct{ *bytes.Reader }
+
+func (h holes) ReadAt(p []byte, off int64) (int, error) {
+	n, err := h.Reader.ReadAt(p, off)
+	if err == io.EOF {
+		clear(p[n:])
+		return len(p), nil
+	}
+	return n, err
+}
+
+// counted counts what is read.
+type counted struct {
+	io.ReaderAt
+	bytes int64
+}
+
+func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	c.bytes += int64(len(p))
+	return c.ReaderAt.ReadAt(p, off)
 }
 
 // allocated are the bytes that f takes in all.

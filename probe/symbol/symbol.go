@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sort"
 
 	"tare/kernel/file"
@@ -82,10 +83,7 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 			f.segments = append(f.segments, segment{p.Off, p.Filesz, p.Vaddr})
 		}
 	}
-	// Errors mean that a table is not there, or damaged: the others may do.
-	static, _ := e.Symbols()
-	dynamic, _ := e.DynamicSymbols()
-	f.functions = functions(static, dynamic)
+	f.functions = merged(symbols(e, elf.SHT_SYMTAB), symbols(e, elf.SHT_DYNSYM))
 	f.goTable = findLineTable(e, f.functions)
 	f.Go = f.goTable != nil
 	return f, nil
@@ -109,27 +107,67 @@ func OpenBuildID(path string) ([]byte, error) {
 	return buildID(e), nil
 }
 
-// functions merges tables; of several names at one address the first stays,
-// but one with a size before one without.
-func functions(tables ...[]elf.Symbol) []function {
-	var all []function
-	for _, table := range tables {
-		for _, s := range table {
-			kind := elf.ST_TYPE(s.Info)
-			if (kind != elf.STT_FUNC && kind != elf.STT_GNU_IFUNC && kind != elf.STT_NOTYPE) ||
-				s.Section == elf.SHN_UNDEF ||
-				s.Value == 0 ||
-				s.Name == "" {
-				continue
-			}
-			// Without a type they are labels of assembly code, where they have a
-			// size, and marks of sections where not.
-			if kind == elf.STT_NOTYPE && s.Size == 0 {
-				continue
-			}
-			all = append(all, function{s.Value, s.Size, s.Name})
-		}
+// symbols reads the functions of a symbol table: none where there is none, or it is
+// damaged. debug/elf's own reader takes the names from any section, of any length, and
+// copies them before it is known how long they are together.
+func symbols(e *elf.File, kind elf.SectionType) []function {
+	s := e.SectionByType(kind)
+	if s == nil || uint64(s.Link) >= uint64(len(e.Sections)) || e.Sections[s.Link].Type != elf.SHT_STRTAB {
+		return nil
 	}
+	table, err := s.Data()
+	names, namesErr := e.Sections[s.Link].Data()
+	if err != nil || namesErr != nil {
+		return nil
+	}
+	size := elf.Sym64Size
+	if e.Class == elf.ELFCLASS32 {
+		size = elf.Sym32Size
+	}
+	var all []function
+	// Functions of several files may have one name: so long may they be together.
+	for left := min(16*len(names), mostNames); len(table) >= size; table = table[size:] {
+		name, f := symbolOf(e, table)
+		if f.address == 0 || uint64(name) >= uint64(len(names)) {
+			continue
+		}
+		text, _, ended := bytes.Cut(names[name:], []byte{0})
+		if !ended || len(text) == 0 {
+			continue
+		}
+		if left -= len(text); left < 0 {
+			return nil
+		}
+		f.name = string(text)
+		all = append(all, f)
+	}
+	return all
+}
+
+// symbolOf parses a table's first symbol; without an address it is of no function.
+func symbolOf(e *elf.File, b []byte) (name uint32, f function) {
+	order := e.ByteOrder
+	info, section := b[4], b[6:]
+	if e.Class == elf.ELFCLASS32 {
+		info, section = b[12], b[14:]
+		f = function{address: uint64(order.Uint32(b[4:])), size: uint64(order.Uint32(b[8:]))}
+	} else {
+		f = function{address: order.Uint64(b[8:]), size: order.Uint64(b[16:])}
+	}
+	kind := elf.ST_TYPE(info)
+	// Without a type they are labels of assembly code, where they have a
+	// size, and marks of sections where not.
+	isCode := kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC || kind == elf.STT_NOTYPE && f.size > 0
+	if !isCode || elf.SectionIndex(order.Uint16(section)) == elf.SHN_UNDEF {
+		return 0, function{}
+	}
+	return order.Uint32(b), f
+}
+
+// merged merges tables; of several names at one address the first stays,
+// but one with a size before one without.
+func merged(tables ...[]function) []function {
+	all := slices.Concat(tables...)
 	sort.SliceStable(all, func(i, j int) bool {
 		if all[i].address != all[j].address {
 			return all[i].address < all[j].address
