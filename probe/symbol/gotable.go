@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"sort"
+	"sync"
 )
 
 // The magic numbers of Go's line table that are read here: since Go 1.18 and
@@ -17,50 +18,74 @@ const (
 
 // lineTable is the part of Go's table that names functions.
 type lineTable struct {
-	order      binary.ByteOrder
-	text       uint64 // the address that entries count from
-	count      int
-	functab    []byte // count pairs of u32: the entry, where its function is described; then the end
-	funcdata   []byte // what the pairs' second halves point into
-	names      []byte // text, each ended by zero
-	end        uint64 // of the last function
+	order   binary.ByteOrder
+	text    uint64 // the address that entries count from
+	count   int
+	functab []byte // count pairs of u32: the entry, where its function's name is; then the end
+	names   []byte // text, each ended by zero
+	end     uint64 // of the last function
+
+	// Until it is kept: what the pairs' second halves point into.
+	funcdata   []byte
 	headerText uint64
+}
+
+// tableFinder finds a file's line table.
+type tableFinder struct {
+	*elf.File
+	known       []function
+	left        int           // how many more places that look like a table are tried
+	relocations func() []byte // read once
 }
 
 // findLineTable finds a file's table: in its own section, or, in programs linked
 // position independent, in the data that is relocated, by its magic.
 func findLineTable(e *elf.File, known []function) *lineTable {
+	f := &tableFinder{File: e, known: known, left: mostTables, relocations: sync.OnceValue(func() []byte {
+		s := e.Section(".rela.dyn")
+		if s == nil {
+			return nil
+		}
+		data, err := s.Data()
+		if err != nil {
+			return nil
+		}
+		return data
+	})}
 	if s := e.Section(".gopclntab"); s != nil {
-		return readLineTable(e, s, known)
+		return f.read(s)
 	}
 	for _, name := range []string{".data.rel.ro.gopclntab", ".data.rel.ro", ".rodata"} {
 		s := e.Section(name)
 		if s == nil || e.Section(".note.go.buildid") == nil && e.Section(".go.buildinfo") == nil {
 			continue
 		}
-		if t := readLineTable(e, s, known); t != nil {
+		if t := f.read(s); t != nil {
 			return t
 		}
 	}
 	return nil
 }
 
-func readLineTable(e *elf.File, s *elf.Section, known []function) *lineTable {
+func (f *tableFinder) read(s *elf.Section) *lineTable {
 	data, err := s.Data()
 	if err != nil {
 		return nil
 	}
 	for _, magic := range []uint32{magicGo120, magicGo118} {
 		want := make([]byte, 4)
-		e.ByteOrder.PutUint32(want, magic)
+		f.ByteOrder.PutUint32(want, magic)
 		for at := 0; ; {
 			i := bytes.Index(data[at:], want)
 			if i < 0 {
 				break
 			}
 			at += i
-			if t := parseLineTable(data[at:], e.ByteOrder); t != nil {
-				if t.text = textStart(e, t, s.Addr+uint64(at), known); t.text != 0 {
+			if t := parseLineTable(data[at:], f.ByteOrder); t != nil {
+				if f.left--; f.left < 0 {
+					return nil
+				}
+				if t.text = f.textStart(t, s.Addr+uint64(at)); t.text != 0 {
 					return t
 				}
 			}
@@ -83,8 +108,8 @@ const (
 // linked position independent both are filled in at load, from a relocation.
 // Where nothing says, Go's text begins where the section does: so the Go linker
 // lays it out (an external linker puts C code before).
-func textStart(e *elf.File, t *lineTable, tableAddress uint64, known []function) uint64 {
-	section := e.Section(".text")
+func (f *tableFinder) textStart(t *lineTable, tableAddress uint64) uint64 {
+	section := f.Section(".text")
 	if section == nil {
 		return 0
 	}
@@ -94,24 +119,24 @@ func textStart(e *elf.File, t *lineTable, tableAddress uint64, known []function)
 	if within(t.headerText) {
 		return t.headerText
 	}
-	for _, f := range known {
-		if f.name == "runtime.text" && within(f.address) {
-			return f.address
+	for _, known := range f.known {
+		if known.name == "runtime.text" && within(known.address) {
+			return known.address
 		}
 	}
-	if e.Class == elf.ELFCLASS64 {
+	if f.Class == elf.ELFCLASS64 {
 		// The header's third word.
-		if address := relocated(e, tableAddress+8+2*8); within(address) {
+		if address := f.relocated(tableAddress + 8 + 2*8); within(address) {
 			return address
 		}
-		if m := e.Section(moduleSection); m != nil && m.Size >= moduleTextOffset+8 {
+		if m := f.Section(moduleSection); m != nil && m.Size >= moduleTextOffset+8 {
 			var word [8]byte
 			if _, err := m.ReadAt(word[:], moduleTextOffset); err == nil {
-				if address := e.ByteOrder.Uint64(word[:]); within(address) {
+				if address := f.ByteOrder.Uint64(word[:]); within(address) {
 					return address
 				}
 			}
-			if address := relocated(e, m.Addr+moduleTextOffset); within(address) {
+			if address := f.relocated(m.Addr + moduleTextOffset); within(address) {
 				return address
 			}
 		}
@@ -121,18 +146,10 @@ func textStart(e *elf.File, t *lineTable, tableAddress uint64, known []function)
 
 // relocated is what the dynamic linker writes to an address: the addend of a
 // relative relocation there; 0 where there is none.
-func relocated(e *elf.File, address uint64) uint64 {
-	s := e.Section(".rela.dyn")
-	if s == nil {
-		return 0
-	}
-	data, err := s.Data()
-	if err != nil {
-		return 0
-	}
-	for ; len(data) >= 24; data = data[24:] {
-		if e.ByteOrder.Uint64(data) == address {
-			return e.ByteOrder.Uint64(data[16:])
+func (f *tableFinder) relocated(address uint64) uint64 {
+	for data := f.relocations(); len(data) >= 24; data = data[24:] {
+		if f.ByteOrder.Uint64(data) == address {
+			return f.ByteOrder.Uint64(data[16:])
 		}
 	}
 	return 0

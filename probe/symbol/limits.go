@@ -17,6 +17,7 @@ const (
 	mostSymbols = 128 << 20 // a symbol table, of 24 bytes a symbol
 	mostSection = 512 << 20 // any other section
 	mostNames   = 256 << 20 // the names of a table's functions together
+	mostTables  = 8         // places that look like Go's line table; one more than a program has is rare
 )
 
 // tables are the sections that are read by name.

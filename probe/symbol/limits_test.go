@@ -143,6 +143,63 @@ func TestNamesOfFunctionsInAnotherSection(t *testing.T) {
 	}
 }
 
+// goTable is Go's table of one function at 0 up to 16, main.f.
+func goTable(text uint64) []byte {
+	table := []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}
+	// The function is described at 12 behind the pairs' beginning.
+	for _, word := range []uint64{1, 0, text, 72, 80, 80, 80, 80} {
+		table = binary.LittleEndian.AppendUint64(table, word)
+	}
+	table = append(table, "main.f\x00\x00"...)
+	for _, half := range []uint32{0, 12, 16, 0, 0} {
+		table = binary.LittleEndian.AppendUint32(table, half)
+	}
+	return table
+}
+
+// withTables is a file with a section for line tables, relocations of so many bytes, and
+// its text at address 0.
+func withTables(t *testing.T, tables []byte, size uint64, relocations uint64) []byte {
+	t.Helper()
+	names := "\x00.gopclntab\x00.rela.dyn\x00.text\x00"
+	at := uint64(64 + 5*64)
+	behind := at + uint64(len(names))
+	b := crafted(t, elf.Header64{Shnum: 5, Shstrndx: 1}, elf.Section64{},
+		elf.Section64{Type: uint32(elf.SHT_STRTAB), Off: at, Size: uint64(len(names))},
+		elf.Section64{Name: 1, Type: uint32(elf.SHT_PROGBITS), Off: behind, Size: size},
+		elf.Section64{Name: 12, Type: uint32(elf.SHT_RELA), Off: behind, Size: relocations},
+		elf.Section64{Name: 22, Type: uint32(elf.SHT_PROGBITS), Size: 1 << 30})
+	return append(append(b, names...), tables...)
+}
+
+// A section may be full of what looks like a table, and each place has an address to be
+// looked for among the relocations.
+func TestManyFalseTables(t *testing.T) {
+	const relocations = 1 << 20
+	tables := bytes.Repeat(goTable(1<<40), 100)
+	b := withTables(t, tables, uint64(len(tables)), relocations)
+	r := &counted{ReaderAt: holes{bytes.NewReader(b)}}
+	f, err := Read(r, 1<<40)
+	if most := int64(relocations + len(b) + 4096); err != nil || f.Go || r.bytes > most {
+		t.Errorf("%v, Go %v, and %d bytes were read: at most %d", err, f.Go, r.bytes, most)
+	}
+	tries := 0
+	finder := tableFinder{File: elfOf(t, b), left: mostTables, relocations: func() []byte { tries++; return nil }}
+	finder.read(finder.Section(".gopclntab"))
+	if tries != mostTables {
+		t.Errorf("the relocations were looked through %d times", tries)
+	}
+}
+
+func elfOf(t *testing.T, b []byte) *elf.File {
+	t.Helper()
+	e, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 // holes is a file that goes on with zeros.
 type holes struct{ *bytes.Reader }
 

@@ -194,15 +194,7 @@ func FuzzRead(f *testing.F) {
 }
 
 func FuzzLineTable(f *testing.F) {
-	table := []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}
-	// One function at 0 up to 16, described at 12 behind the pairs' beginning.
-	for _, word := range []uint64{1, 0, 0x401000, 72, 0, 0, 0, 80} {
-		table = binary.LittleEndian.AppendUint64(table, word)
-	}
-	table = append(table, "main.f\x00\x00"...)
-	for _, half := range []uint32{0, 12, 16, 0, 0} {
-		table = binary.LittleEndian.AppendUint32(table, half)
-	}
+	table := goTable(0x401000)
 	if parsed := parseLineTable(table, binary.LittleEndian); parsed == nil {
 		f.Fatal("the example is no table")
 	} else if parsed.text = parsed.headerText; true {
