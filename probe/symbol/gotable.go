@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"math"
 	"sort"
 	"sync"
 )
@@ -174,15 +175,16 @@ func parseLineTable(b []byte, order binary.ByteOrder) *lineTable {
 		}
 		return order.Uint64(at)
 	}
-	count, names, functab := word(0), word(3), word(7)
+	count, names, namesEnd, functab := word(0), word(3), word(4), word(7)
 	size := uint64(len(b))
 	// Each function has a pair of u32, and one u32 stands behind the last.
-	if count == 0 || count > size/8 || names >= size || functab >= size || (count*2+1)*4 > size-functab {
+	if count == 0 || count > size/8 || names >= namesEnd || namesEnd > size ||
+		functab >= size || (count*2+1)*4 > size-functab {
 		return nil
 	}
 	t := &lineTable{
 		order: order, count: int(count), headerText: word(2),
-		functab: b[functab:], funcdata: b[functab:], names: b[names:],
+		functab: b[functab:][:(count*2+1)*4], funcdata: b[functab:], names: b[names:namesEnd],
 	}
 	t.end = uint64(t.entry(t.count))
 	return t
@@ -190,20 +192,29 @@ func parseLineTable(b []byte, order binary.ByteOrder) *lineTable {
 
 func (t *lineTable) entry(i int) uint32 { return t.order.Uint32(t.functab[8*i:]) }
 
-// at gives the i-th function's entry, from the text's start, and name.
-func (t *lineTable) at(i int) (entry uint64, name string, ok bool) {
-	entry = uint64(t.entry(i))
-	described := uint64(t.order.Uint32(t.functab[8*i+4:]))
-	// A description begins with the entry and then the name's offset.
-	if described+8 > uint64(len(t.funcdata)) {
-		return entry, "", false
+// keep leaves the section that the table was read from, which may be much longer.
+func (t *lineTable) keep() {
+	t.functab, t.names = bytes.Clone(t.functab), bytes.Clone(t.names)
+	for i := range t.count {
+		second := t.functab[8*i+4:]
+		// A description begins with the entry and then the name's offset.
+		described, name := uint64(t.order.Uint32(second)), uint32(math.MaxUint32)
+		if described+8 <= uint64(len(t.funcdata)) {
+			name = t.order.Uint32(t.funcdata[described+4:])
+		}
+		t.order.PutUint32(second, name)
 	}
-	offset := uint64(t.order.Uint32(t.funcdata[described+4:]))
+	t.funcdata = nil
+}
+
+// name is the i-th function's.
+func (t *lineTable) name(i int) (string, bool) {
+	offset := uint64(t.order.Uint32(t.functab[8*i+4:]))
 	if offset >= uint64(len(t.names)) {
-		return entry, "", false
+		return "", false
 	}
 	text, _, ended := bytes.Cut(t.names[offset:], []byte{0})
-	return entry, string(text), ended && len(text) > 0
+	return string(text), ended && len(text) > 0
 }
 
 // function names the function at an address; a nil table knows none.
@@ -216,6 +227,5 @@ func (t *lineTable) function(address uint64) (string, bool) {
 	if i < 0 {
 		return "", false
 	}
-	_, name, ok := t.at(i)
-	return name, ok
+	return t.name(i)
 }

@@ -4,7 +4,9 @@ import (
 	"debug/elf"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
+	"sync/atomic"
 )
 
 // What is read of a file at most, in bytes. Whoever made the file may have claimed
@@ -19,6 +21,25 @@ const (
 	mostNames   = 256 << 20 // the names of a table's functions together
 	mostTables  = 8         // places that look like Go's line table; one more than a program has is rare
 )
+
+// allowance bounds the bytes that are kept of files together: attackers may have made hundreds.
+type allowance struct {
+	most int64
+	used atomic.Int64
+}
+
+// keeping is for all files of this process. Those beyond it have no names.
+var keeping = &allowance{most: 1 << 30}
+
+// admit counts what a file is to keep, for as long as somebody has the file.
+func (a *allowance) admit(f *File, size int64) bool {
+	if a.used.Add(size) > a.most {
+		a.used.Add(-size)
+		return false
+	}
+	runtime.AddCleanup(f, func(size int64) { a.used.Add(-size) }, size)
+	return true
+}
 
 // tables are the sections that are read by name.
 var tables = []string{".gopclntab", ".data.rel.ro.gopclntab", ".data.rel.ro", ".rodata", ".rela.dyn", moduleSection}

@@ -191,6 +191,40 @@ func TestManyFalseTables(t *testing.T) {
 	}
 }
 
+// A file of a few bytes may have tables of holes, and an attacker many such files.
+func TestFilesKeepLittle(t *testing.T) {
+	const section = 64 << 20
+	tables := goTable(0x401000)
+	b := withTables(t, tables, section, 0)
+	file := func() *File {
+		f, err := Read(holes{bytes.NewReader(b)}, 1<<40)
+		if err != nil || !f.Go {
+			t.Fatalf("%v, %+v", err, f)
+		}
+		return f
+	}
+	if kept := cap(file().goTable.functab) + cap(file().goTable.names); kept > 256 {
+		t.Errorf("it keeps %d bytes of its %d", kept, section)
+	}
+	b = withNames(t, 2, elf.SHT_STRTAB, "main.f\x00", 7)
+	one, err := Read(bytes.NewReader(b), int64(len(b)))
+	if err != nil || len(one.functions) == 0 {
+		t.Fatal(err)
+	}
+	before := keeping
+	t.Cleanup(func() { keeping = before })
+	keeping = &allowance{most: sizeOf(one.functions)}
+	second, _ := Read(bytes.NewReader(b), int64(len(b)))
+	third, err := Read(bytes.NewReader(b), int64(len(b)))
+	if err != nil || len(second.functions) == 0 || len(third.functions) > 0 {
+		t.Errorf("%v, the second has %d functions, and the third %d", err, len(second.functions), len(third.functions))
+	}
+	runtime.KeepAlive(second)
+	for keeping.used.Load() > 0 { // as nobody has them
+		runtime.GC()
+	}
+}
+
 func elfOf(t *testing.T, b []byte) *elf.File {
 	t.Helper()
 	e, err := elf.NewFile(bytes.NewReader(b))

@@ -18,6 +18,7 @@ import (
 	"os"
 	"slices"
 	"sort"
+	"unsafe"
 
 	"tare/kernel/file"
 )
@@ -44,6 +45,13 @@ type segment struct {
 type function struct {
 	address, size uint64
 	name          string
+}
+
+func sizeOf(functions []function) (size int64) {
+	for _, f := range functions {
+		size += int64(unsafe.Sizeof(f)) + int64(len(f.name))
+	}
+	return size
 }
 
 // Open reads the file at path, which has to be a regular one.
@@ -83,9 +91,16 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 			f.segments = append(f.segments, segment{p.Off, p.Filesz, p.Vaddr})
 		}
 	}
-	f.functions = merged(symbols(e, elf.SHT_SYMTAB), symbols(e, elf.SHT_DYNSYM))
-	f.goTable = findLineTable(e, f.functions)
-	f.Go = f.goTable != nil
+	known := merged(symbols(e, elf.SHT_SYMTAB), symbols(e, elf.SHT_DYNSYM))
+	table := findLineTable(e, known)
+	f.Go = table != nil
+	if keeping.admit(f, sizeOf(known)) {
+		f.functions = known
+	}
+	if f.Go && keeping.admit(f, int64(len(table.functab)+len(table.names))) {
+		table.keep()
+		f.goTable = table
+	}
 	return f, nil
 }
 
@@ -181,7 +196,7 @@ func merged(tables ...[]function) []function {
 		}
 		kept = append(kept, f)
 	}
-	return kept
+	return slices.Clone(kept) // without room for those that went
 }
 
 // Function names the function that the byte at an offset of the file is of.

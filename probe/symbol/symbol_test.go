@@ -198,6 +198,7 @@ func FuzzLineTable(f *testing.F) {
 	if parsed := parseLineTable(table, binary.LittleEndian); parsed == nil {
 		f.Fatal("the example is no table")
 	} else if parsed.text = parsed.headerText; true {
+		parsed.keep()
 		if name, ok := parsed.function(0x401008); name != "main.f" || !ok {
 			f.Fatalf("the example's function is %q (%v)", name, ok)
 		}
@@ -208,6 +209,7 @@ func FuzzLineTable(f *testing.F) {
 	f.Add(table, uint64(8))
 	f.Fuzz(func(t *testing.T, b []byte, address uint64) {
 		if table := parseLineTable(b, binary.LittleEndian); table != nil {
+			table.keep()
 			if name, ok := table.function(address); ok && name == "" {
 				t.Error("a function without a name")
 			}
