@@ -18,7 +18,11 @@ type Names struct {
 	recording *Recording
 	mounts    []procfs.Mount
 	files     map[File]*symbol.File // nil where it cannot be read
+	left      int                   // how many more are read
 }
+
+// mostFiles is how many files are read: each may take a second, and programs may have made any number.
+const mostFiles = 1024
 
 // Names prepares to name the sites of a recording.
 func (r *Recording) Names() (*Names, error) {
@@ -26,7 +30,7 @@ func (r *Recording) Names() (*Names, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Names{recording: r, mounts: mounts, files: map[File]*symbol.File{}}, nil
+	return &Names{recording: r, mounts: mounts, files: map[File]*symbol.File{}, left: mostFiles}, nil
 }
 
 // Function names the function that a site is in; ok is false where the file is not
@@ -34,7 +38,12 @@ func (r *Recording) Names() (*Names, error) {
 func (n *Names) Function(s Site) (name string, ok bool) {
 	symbols, known := n.files[s.File]
 	if !known {
-		symbols = n.read(s.File)
+		if n.left > 0 {
+			symbols = n.read(s.File)
+		}
+		if symbols != nil {
+			n.left--
+		}
 		n.files[s.File] = symbols
 	}
 	if symbols == nil {

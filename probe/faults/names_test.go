@@ -1,11 +1,14 @@
 package faults
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"tare/kernel/procfs"
 )
 
 func numbers(t *testing.T, path string) File {
@@ -16,6 +19,38 @@ func numbers(t *testing.T, path string) File {
 	}
 	stat := info.Sys().(*syscall.Stat_t)
 	return File{stat.Dev, stat.Ino}
+}
+
+func TestFewFilesAreRead(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	r := &Recording{files: map[File]string{}}
+	for _, path := range []string{first, second} {
+		if err := os.WriteFile(path, text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r.files[numbers(t, path)] = path
+	}
+	names, err := r.Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	device := numbers(t, first).Device
+	numbered := fmt.Sprintf("%d:%d", device>>8&0xfff, device&0xff|device>>12&^0xff)
+	names.mounts = []procfs.Mount{{Device: numbered, Point: "/", Root: "/"}}
+	names.left = 1
+	names.Function(Site{File: numbers(t, first)})
+	names.Function(Site{File: numbers(t, second)})
+	if names.files[numbers(t, first)] == nil || names.files[numbers(t, second)] != nil {
+		t.Error("not the first alone is read")
+	}
 }
 
 // What lies at a file's path is up to the container: only the very file is read.

@@ -26,9 +26,13 @@ type files struct {
 	byBuildID map[string]*symbol.File // nil where it cannot be found
 	byPath    map[located]*symbol.File
 	opened    map[candidate]*symbol.File
+	left      int               // how many more are read
 	missing   map[string]bool   // base names of files that were not found, but other programs'
 	runtimes  map[string]string // by build id the paths of copied; nil until asked for
 }
+
+// mostFiles is how many files are read: each may take a second, and programs may have made any number.
+const mostFiles = 1024
 
 // candidate is where a file may be: seen from a root, which a container may have filled, or, without one, as
 // programs of this host's PATH are found.
@@ -43,7 +47,8 @@ type located struct {
 func newFiles(roots []string) *files {
 	return &files{
 		roots: roots, elsewhere: map[string][]string{}, byBuildID: map[string]*symbol.File{},
-		byPath: map[located]*symbol.File{}, opened: map[candidate]*symbol.File{}, missing: map[string]bool{},
+		byPath: map[located]*symbol.File{}, opened: map[candidate]*symbol.File{}, left: mostFiles,
+		missing: map[string]bool{},
 	}
 }
 
@@ -206,8 +211,10 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 	}
 	for _, at := range places {
 		symbols, ok := f.opened[at]
-		if !ok {
-			symbols = open(at)
+		if !ok && f.left > 0 {
+			if symbols = open(at); symbols != nil {
+				f.left--
+			}
 			f.opened[at] = symbols
 		}
 		if symbols == nil {

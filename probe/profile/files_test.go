@@ -125,6 +125,20 @@ func TestWithoutBuildIDImagesComeFirst(t *testing.T) {
 	}
 }
 
+func TestFewFilesAreRead(t *testing.T) {
+	program, library, id := elfs(t)
+	f := newFiles(nil)
+	f.left = 1
+	host := &probe.Process{PID: -1}
+	m := codeOf(t, program, program)
+	if found := f.find(host, &m); found == nil {
+		t.Error("the first is not read")
+	}
+	if found := f.find(host, &mapping{file: library, buildID: id}); found != nil {
+		t.Error("one more is read")
+	}
+}
+
 // codeOf is the mapping of a file's code, as a process has it that calls it so.
 func codeOf(t *testing.T, file, called string) mapping {
 	t.Helper()
