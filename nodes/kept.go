@@ -65,12 +65,12 @@ func receive(
 	of record.Part,
 ) (clock, heard time.Time, err error) {
 	lines := bufio.NewReader(from)
-	line, err := lines.ReadString('\n')
+	line, err := lines.ReadSlice('\n') // as long as the reader's buffer at the most
 	if err != nil {
 		return clock, heard, fmt.Errorf("read the node's time: %w", err)
 	}
 	heard = time.Now()
-	if clock, err = time.Parse(time.RFC3339Nano, lastLine(line)); err != nil {
+	if clock, err = time.Parse(time.RFC3339Nano, lastLine(string(line))); err != nil {
 		return clock, heard, fmt.Errorf("read the node's time: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "tare-node-")
