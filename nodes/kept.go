@@ -82,7 +82,7 @@ func receive(
 	if err := unpack(lines, path); err != nil {
 		return clock, heard, fmt.Errorf("read the run: %w", err)
 	}
-	one, err := record.Open(path) // an older tare's is brought up to date
+	one, err := record.OpenReceived(ctx, path) // an older tare's is brought up to date
 	if err != nil {
 		return clock, heard, err
 	}

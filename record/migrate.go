@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"database/sql"
 	"embed"
 	"fmt"
@@ -42,7 +43,7 @@ func embedded() ([]string, error) {
 // migrate brings the store up to date, in one transaction: it is either at its
 // old version or at the newest.
 func migrate(db *sql.DB, path string, migrations []string) error {
-	return transact(db, func(tx *sql.Tx) error {
+	return transact(context.Background(), db, func(tx *sql.Tx) error {
 		have, err := inspect(tx, path)
 		if err != nil || have == len(migrations) {
 			return err
@@ -63,7 +64,7 @@ func migrate(db *sql.DB, path string, migrations []string) error {
 
 // current reports, by its error, whether the store can be read as it stands.
 func current(db *sql.DB, path string, migrations []string) error {
-	return transact(db, func(tx *sql.Tx) error {
+	return transact(context.Background(), db, func(tx *sql.Tx) error {
 		have, err := inspect(tx, path)
 		switch {
 		case err != nil:

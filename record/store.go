@@ -44,6 +44,8 @@ type Store struct {
 	// store that nobody writes is written. Both are set before the first write.
 	Waits context.Context
 
+	within context.Context // what is done with the store ends with it
+
 	mu      sync.Mutex  // one access at a time, and what follows
 	at      fs.FileInfo // the file that is open
 	moved   int         // how often the file was moved aside
@@ -221,7 +223,10 @@ func connect(path string, p patience, query url.Values) (*Store, error) {
 	// The file may come from elsewhere: believe neither its schema nor its cells.
 	query.Add("_pragma", "trusted_schema(0)")
 	query.Add("_pragma", "cell_size_check(1)")
-	s := &Store{path: path, now: time.Now, query: query, patience: p, readOnly: query.Get("mode") == "ro"}
+	s := &Store{
+		path: path, now: time.Now, query: query, patience: p, readOnly: query.Get("mode") == "ro",
+		within: context.Background(),
+	}
 	return s, explain(path, "open the store", s.connect())
 }
 
@@ -243,7 +248,7 @@ func (s *Store) connect() (err error) {
 // change runs f in one durable transaction. It may run it again, where the first time was
 // undone.
 func (s *Store) change(doing string, f func(tx *sql.Tx) error) error {
-	return s.alone(doing, func() error { return transact(s.db, f) })
+	return s.alone(doing, func() error { return transact(s.within, s.db, f) })
 }
 
 // alone does something to the store while no other writer does, and none that reads keeps it
@@ -335,8 +340,8 @@ func (s *Store) follow() error {
 	return errors.Join(s.db.Close(), s.connect())
 }
 
-func transact(db *sql.DB, f func(tx *sql.Tx) error) error {
-	tx, err := db.Begin()
+func transact(ctx context.Context, db *sql.DB, f func(tx *sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
