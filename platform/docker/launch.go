@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
-	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
@@ -256,8 +255,7 @@ func (i *instance) handOn(attached *client.HijackedResponse) {
 	i.Output = engine.NewOutput(i.Spec.Stdout, i.Spec.Stderr)
 	i.Output.Follow(func() error {
 		stdout, stderr := i.Output.Writers()
-		_, err := stdcopy.StdCopy(stdout, stderr, attached.Reader)
-		return err
+		return demultiplex(stdout, stderr, attached.Reader)
 	}, attached.Close)
 }
 
