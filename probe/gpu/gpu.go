@@ -94,7 +94,7 @@ type Trace struct {
 	Overheads  []Overhead
 	Modules    []Module
 	Lost       Lost
-	// Cut: the file ends within what its head says is there, so that some is missing.
+	// Cut: the file ends within what its head says is there, or is longer than is read, so that some is missing.
 	Cut bool
 }
 

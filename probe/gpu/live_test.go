@@ -150,7 +150,7 @@ func (r run) do(t testing.TB) outcome {
 	if err := cmd.Run(); (err != nil) != r.dies {
 		t.Fatalf("%s %s %s: %v\n%s", r.route, r.scenario, r.end, err, stderr.String())
 	}
-	all, err := gpu.ReadDir(traces)
+	all, err := gpu.ReadDir(traces, r.probe.Room)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,9 +31,19 @@ const (
 	lostCallsMost = 224
 	// endedAtOnce is that nothing was collected at the end.
 	endedAtOnce = 2
-	// most is the most of a file that is read: one of that size was made by mistake.
-	most = 16 << 30
 )
+
+// What is read at most: the programs that are measured can write anything where their traces are, and what is read
+// takes more memory than its bytes.
+const (
+	defaultRoom = 256 // MiB of a trace, where nothing else was asked for
+	mostFull    = 4   // so many full traces may a directory's be together
+	mostFiles   = 256
+	mostLines   = 256 // complaints, and devices, of a trace: each is looked for among the others
+)
+
+// mostOf is how long a trace may be for which so many MiB were asked; 0 is the default.
+func mostOf(room int) int64 { return headerBytes + int64(or(max(0, room), defaultRoom))<<20 }
 
 // Suffix is what the names of the files end with.
 const Suffix = ".gputrace"
@@ -123,11 +133,24 @@ type reader struct {
 	losses    map[uint32]LostCalls
 }
 
-// Read reads the trace of one process. A file that ends early, as that of a process
+// Read reads the trace of one process, as far as it is no longer than one may be for which
+// nothing else was asked. A file that ends early, as that of a process
 // that was killed may, is good as far as it goes; the error is that it is no trace, is
 // of another version, or is damaged.
 func Read(from io.Reader) (*Trace, error) {
-	in := bufio.NewReaderSize(io.LimitReader(from, most), chunkBytes)
+	t, _, err := read(from, mostOf(0))
+	return t, err
+}
+
+// read is Read of so many bytes at the most. It gives how many it took.
+func read(from io.Reader, most int64) (t *Trace, took int64, err error) {
+	// One more is read, that the trace is known to be cut.
+	limited := &io.LimitedReader{R: from, N: most + 1}
+	t, err = parse(bufio.NewReaderSize(limited, chunkBytes))
+	return t, most + 1 - limited.N, err
+}
+
+func parse(in *bufio.Reader) (*Trace, error) {
 	head := make([]byte, headerBytes)
 	if _, err := io.ReadFull(in, head); err != nil {
 		return nil, fmt.Errorf("no trace of a GPU: its head is cut: %w", err)
@@ -357,6 +380,9 @@ func (r *reader) record(b []byte) error {
 			r.clocks = append(r.clocks, clock{int64(start), before + (after-before)/2})
 		}
 	case recordDevice:
+		if len(t.Devices) == mostLines {
+			return nil
+		}
 		u := b[24:40]
 		t.Devices = append(t.Devices, Device{
 			Ordinal:         int(id),
@@ -399,7 +425,9 @@ func (r *reader) name(space, id uint32, text string) {
 	case nameArguments:
 		t.Arguments = strings.Split(strings.TrimRight(text, "\x00"), "\x00")
 	case nameComplaint:
-		t.Complaints = append(t.Complaints, text)
+		if len(t.Complaints) < mostLines {
+			t.Complaints = append(t.Complaints, text)
+		}
 	case nameDevice:
 		r.devices[id] = text
 	case nameFact:
@@ -539,38 +567,46 @@ func nest(calls []Call) {
 
 // ReadFile is [Read] of a file.
 func ReadFile(path string) (*Trace, error) {
+	t, _, err := readFile(path, mostOf(0))
+	return t, err
+}
+
+func readFile(path string, most int64) (t *Trace, took int64, err error) {
 	// Programs in containers write in its directory: neither a link nor a pipe there is opened.
 	pinned, err := file.PinEntry(filepath.Dir(path), filepath.Base(path))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer pinned.Close()
 	f, err := pinned.Open()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
-	t, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if t, took, err = read(f, most); err != nil {
+		return nil, took, fmt.Errorf("%s: %w", path, err)
 	}
-	return t, nil
+	return t, took, nil
 }
 
-// ReadDir reads all traces of a directory, by when they began. What is wrong with some
-// does not keep the others from being read: the error joins a line for each.
-func ReadDir(dir string) ([]*Trace, error) {
-	entries, err := os.ReadDir(dir)
+// ReadDir reads the traces of a directory, by when they began. For each was asked for so much room
+// ([Probe.Room]). What is wrong with some does not keep the others from being read: the error joins a line
+// for each. Where they are too many, or too long together, the last is cut and says so.
+func ReadDir(dir string, room int) ([]*Trace, error) {
+	names, isWhole, err := traces(dir)
 	if err != nil {
 		return nil, err
 	}
 	var all []*Trace
 	var wrong []error
-	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), Suffix) {
-			continue
+	left := mostFull * mostOf(room)
+	for i, name := range names {
+		if i == mostFiles || left < headerBytes {
+			isWhole = false
+			break
 		}
-		t, err := ReadFile(filepath.Join(dir, e.Name()))
+		t, took, err := readFile(filepath.Join(dir, name), min(left, mostOf(room)))
+		left -= took
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
@@ -578,5 +614,34 @@ func ReadDir(dir string) ([]*Trace, error) {
 		all = append(all, t)
 	}
 	byStart(all, func(t *Trace) time.Duration { return t.Began })
+	if !isWhole {
+		why := fmt.Sprintf("more traces are in %s than are read: %d, and %d MiB of them", dir, mostFiles, mostFull*mostOf(room)>>20)
+		if len(all) == 0 {
+			return nil, errors.Join(append(wrong, errors.New(why))...)
+		}
+		last := all[len(all)-1]
+		last.Cut, last.Complaints = true, append(last.Complaints, why)
+	}
 	return all, errors.Join(wrong...)
+}
+
+// traces are the names of a directory's, in order, as far as those are all that are looked at.
+func traces(dir string) (names []string, isWhole bool, err error) {
+	const most = 16 * mostFiles
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	defer d.Close()
+	entries, err := d.ReadDir(most + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, err
+	}
+	for _, e := range entries[:min(most, len(entries))] {
+		if e.Type().IsRegular() && strings.HasSuffix(e.Name(), Suffix) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, len(entries) <= most, nil
 }

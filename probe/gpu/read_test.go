@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -253,12 +255,59 @@ func TestReadDir(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := gpu.ReadDir(dir)
+	all, err := gpu.ReadDir(dir, 0)
 	if len(all) != 1 || err == nil || !strings.Contains(err.Error(), "2-1.gputrace: no trace of a GPU") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%d traces, %v", len(all), err)
 	}
-	if _, err := gpu.ReadDir(filepath.Join(dir, "absent")); err == nil {
+	if _, err := gpu.ReadDir(filepath.Join(dir, "absent"), 0); err == nil {
 		t.Error("a directory that is not there is read")
+	}
+}
+
+// Programs write their traces, and may write more than was asked for: what is beyond is not read.
+func TestReadDirIsBounded(t *testing.T) {
+	const room = 1 // MiB
+	write := func(dir string, i int, b []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d-1.gputrace", i)), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	isCut := func(dir string, traces, calls int, says string) {
+		t.Helper()
+		all, err := gpu.ReadDir(dir, room)
+		var sum int
+		var cut []string
+		for _, tr := range all {
+			if sum += len(tr.Calls); tr.Cut {
+				cut = tr.Complaints
+			}
+		}
+		if err != nil || len(all) != traces || sum != calls || !strings.Contains(strings.Join(cut, "\n"), says) {
+			t.Errorf("%d traces with %d calls, cut %q, %v", len(all), sum, cut, err)
+		}
+	}
+	one := newFile(2).name(5, 0, "one").call(0, 9, 1, 2, 3).bytes()
+	// The head says nothing of what follows.
+	long := slices.Concat(one, make([]byte, room<<20-chunkSize), one[4096:])
+	longs, many := t.TempDir(), t.TempDir()
+	write(longs, 0, long)
+	isCut(longs, 1, 1, "one")
+	for i := range 10 {
+		write(longs, i, long)
+	}
+	isCut(longs, 4, 4, "than are read: 256, and 4 MiB")
+	for i := range 300 {
+		write(many, i, one[:4096+100])
+	}
+	isCut(many, 256, 256, "than are read")
+	f := newFile(2)
+	for i := range 500 {
+		f.name(5, 0, strconv.Itoa(i)).
+			add(8, 0, uint32(i), uint32(9), uint32(0), uint32(132), uint32(3), uint64(i), uint64(2), uint64(80<<30))
+	}
+	if tr := read(t, f.bytes()); len(tr.Complaints) != 256 || len(tr.Devices) != 256 {
+		t.Errorf("%d complaints and %d devices", len(tr.Complaints), len(tr.Devices))
 	}
 }
 

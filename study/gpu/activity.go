@@ -15,7 +15,7 @@ const library = "libtaregpu.so"
 
 // activityOf is what the traces of a directory came to: an error where they hold no call.
 func activityOf(dir string) (*activity.Summary, error) {
-	traces, err := activity.ReadDir(dir)
+	traces, err := activity.ReadDir(dir, 0)
 	if err != nil {
 		return nil, err
 	}
