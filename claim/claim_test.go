@@ -71,6 +71,25 @@ func TestClaimsAreWhole(t *testing.T) {
 	}
 }
 
+// sentenceEnd is what ends a sentence of a claim's texts: a decimal point, as in "4.4 times" or "S2.9", has no space after it.
+var sentenceEnd = regexp.MustCompile(`[.!?](?:\s+|$)`)
+
+// Rules and statements are read in a terminal and on a page, often once: one statement a sentence, and a short one.
+func TestSentencesAreShort(t *testing.T) {
+	const longest = 25 // words
+	for _, c := range claim.All() {
+		for what, text := range map[string]string{
+			"says": c.Says, "how it is judged": c.HowJudged, "inconsistency": c.Inconsistency, "remark": c.Remark, "paper's bench": c.Paper.Bench,
+		} {
+			for _, sentence := range sentenceEnd.Split(text, -1) {
+				if n := len(strings.Fields(sentence)); n > longest {
+					t.Errorf("%s: %s has a sentence of %d words, at most %d: %q", c.ID, what, n, longest, sentence)
+				}
+			}
+		}
+	}
+}
+
 func TestFiguresAreNumbers(t *testing.T) {
 	for _, c := range claim.All() {
 		for what, figures := range map[string][]claim.Figure{"published": c.Published, "limit": c.Limits} {
