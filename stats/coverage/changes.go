@@ -78,9 +78,9 @@ func (k sweepKind) draw(rng *rand.Rand, n, steps int) []stats.Sweep {
 func changePoints() *table {
 	t := &table{
 		title: "Where a series changes",
-		text: fmt.Sprintf("Sweeps of 13 or 25 readings; each sweep has a level of its own (log sd 10 %%). The change lies at %g of the way, between two readings. "+
-			"*Found*: a change is found at all, at 5 %%; of *nothing* that is the rate of false alarms. *Holds*: the interval of the place, where one is found. "+
-			"*Right shape*: of those found. *Width* is the mean of the interval's, of what was swept; it is never below a gap between two readings, so that it holds more than 95 %% where the place is plain.", placeOfChange),
+		text: fmt.Sprintf("Sweeps of 13 or 25 readings. Each sweep has a level of its own (log sd 10 %%). The change lies at %g of the way, between two readings. "+
+			"*Found*: a change is found at all, at 5 %%. For *nothing* that is the rate of false alarms. *Holds*: the interval of the place, where one is found. "+
+			"*Right shape*: of those found. *Width* is the mean width of the interval, as a share of what was swept. It is never below a gap between two readings, so it holds more than 95 %% where the place is plain.", placeOfChange),
 		rowName: "sweeps", columns: []string{"found", "right shape", "width, of the whole", "holds, where found"}, plain: 3,
 		sizes: []int{3, 5, 10}, replications: 500, kind: coverage,
 	}

@@ -59,9 +59,9 @@ const coversFrom, coversTo = 93, 97
 // write sets a table of results in Markdown. Coverages outside the band are bold.
 func (t *table) write(w io.Writer, results []result, seed uint64) {
 	fmt.Fprintf(w, "### %s\n\n%s\n\n", t.title, t.text)
-	fmt.Fprintf(w, "%s; %d replications a row, seed %d", t.kind, t.replications, seed)
+	fmt.Fprintf(w, "%s. %d replications a row, seed %d", t.kind, t.replications, seed)
 	if t.kind == coverage {
-		fmt.Fprintf(w, "; standard error of a figure near 95: %.1f", 100*math.Sqrt(0.95*0.05/float64(t.replications)))
+		fmt.Fprintf(w, ". Standard error of a figure near 95: %.1f", 100*math.Sqrt(0.95*0.05/float64(t.replications)))
 	}
 	fmt.Fprintf(w, ".\n\n| %s | n | %s |\n", t.rowName, strings.Join(t.columns, " | "))
 	fmt.Fprintf(w, "|---|---:|%s\n", strings.Repeat("---:|", len(t.columns)))

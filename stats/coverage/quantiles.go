@@ -96,7 +96,7 @@ func quantileTable(title, text string, draw func(s service, q float64, rng *rand
 func quantileRatios() *table {
 	return quantileTable("Ratio of quantiles of merged histograms",
 		"Latencies of 500 requests a trial, lognormal. *Steady*: blocks differ by 5 %, trials by 3 %, requests by 30 % (log sd). "+
-			"*Blocks differ*: 20, 10 and 50 %. *Pauses*: as steady, and a share of requests, 2 % in the mean but different in every trial (log sd 0.5), takes four times as long. "+
+			"*Blocks differ*: 20, 10 and 50 %. *Pauses*: as steady, and a share of requests takes four times as long. The share is 2 % in the mean, but different in every trial (log sd 0.5). "+
 			"True ratio 1.1.",
 		func(s service, q float64, rng *rand.Rand, n int) []float64 {
 			base, treatment := make([]*hdrhistogram.Histogram, n), make([]*hdrhistogram.Histogram, n)
@@ -112,7 +112,7 @@ func quantileRatios() *table {
 
 func quantileLevels() *table {
 	return quantileTable("Level of a quantile of merged histograms",
-		"The same services. The true value is the quantile over all blocks that there could be, which few blocks seldom reach: the outer quantile lies where the rare slow blocks are.",
+		"The same services. The true value is the quantile over all blocks that there could be. A few blocks seldom reach it: the outer quantile lies where the rare slow blocks are.",
 		func(s service, q float64, rng *rand.Rand, n int) []float64 {
 			blocks := make([]*hdrhistogram.Histogram, n)
 			for i := range blocks {

@@ -101,7 +101,7 @@ func roundStops(all []recording) *table {
 	wanted := []int{8, 12}
 	t := &table{
 		title: "Rounds that stop by precision",
-		text: "Typical ratios as above, weighted. A run goes on until its interval is as narrow as it is in the median after 8 or 12 rounds; n is the round " +
+		text: "Typical ratios as above, weighted. A run goes on until its interval is as narrow as it is in the median after 8 or 12 rounds. n is the round " +
 			"from which that is checked.",
 		rowName: "recording", columns: []string{"as narrow as after 8", "as narrow as after 12"},
 		sizes: []int{5, stats.StopFrom}, replications: 4000, kind: coverage,

@@ -294,8 +294,8 @@ func stein() *table {
 	const halfWidth, sd = 0.02, 0.03
 	t := &table{
 		title: "Stein's two stages",
-		text: "Log ratios normal with sd 3 %, wanted half-width 2 %; n is the pilot's size. The interval is Stein's own, the wanted half-width around the geometric mean " +
-			"of all blocks; beside it, the t interval over all blocks as an estimate prints it, and how often that one is no wider than wanted.",
+		text: "Log ratios normal with sd 3 %, wanted half-width 2 %. n is the pilot's size. The interval is Stein's own, the wanted half-width around the geometric mean " +
+			"of all blocks. Beside it stands the t interval over all blocks as an estimate prints it, and how often that one is no wider than wanted.",
 		rowName: "log ratios", columns: []string{"Stein's interval holds", "t interval holds", "t interval as narrow as wanted"},
 		sizes: []int{5, 8, 10, 20}, replications: 10000, kind: share,
 	}
