@@ -29,8 +29,8 @@ type instance struct {
 
 var _ platform.Freezing = (*instance)(nil)
 
-// follow makes an instance of a program that is executed. Its time counts from there: what was mounted before is tare's work, which a
-// program started by hand does not wait for, and not bare metal's.
+// follow makes an instance of a program that is executed. Its time counts from there: what was mounted
+// before is tare's work, which a program started by hand does not wait for, and not bare metal's.
 func follow(r *running, group grouping, things *held.Things, spec platform.Spec) *instance {
 	i := &instance{running: r, group: group, things: things, data: spec.Data, ended: make(chan struct{})}
 	go func() {
