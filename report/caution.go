@@ -79,8 +79,8 @@ func unrepresentative(rep overhead.Report) []string {
 
 // taintText names the most frequent cause of taint of a workload's trials.
 func taintText(run record.Run, workload string) string {
-	counts := map[string]int{}
-	best := ""
+	counts, programs := map[string]int{}, map[string]int{}
+	best, loudest := "", ""
 	for _, t := range run.Trials {
 		if t.Workload != workload {
 			continue
@@ -90,6 +90,12 @@ func taintText(run record.Run, workload string) string {
 			causes = append(causes, s.Taint...)
 		}
 		for _, cause := range causes {
+			if _, program, ok := strings.Cut(clean(cause), " time ("); ok {
+				program = strings.TrimSuffix(program, " most)")
+				if programs[program]++; programs[program] > programs[loudest] {
+					loudest = program
+				}
+			}
 			// "steal 7.1 %" and "steal 6.4 %" are one cause.
 			cause, _, _ = strings.Cut(clean(cause), " ")
 			counts[cause]++
@@ -98,8 +104,18 @@ func taintText(run record.Run, workload string) string {
 			}
 		}
 	}
-	if best == "" {
+	switch best {
+	case "":
 		return ""
+	case "foreign":
+		if loudest != "" {
+			return ", mostly by other programs (" + loudest + " the most)"
+		}
+		return ", mostly by other programs"
+	case "steal":
+		return ", mostly by steal, CPU time that the hypervisor gave to others"
+	case "tasks":
+		return ", mostly by a lack of memory"
 	}
 	return ", mostly by " + best
 }

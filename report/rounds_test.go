@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,31 @@ func TestTheSentenceSaysWhatTaintChanges(t *testing.T) {
 	}
 	if answer := Answer(b.run, b.rep); !strings.Contains(answer, "Docker (undecided with the disturbed strips left in)") {
 		t.Error(answer)
+	}
+}
+
+// Where most strips were disturbed, the remedy is not more time: it says by whom.
+func TestADisturbedRunNeedsQuietAndNotTime(t *testing.T) {
+	b := ofRounds(nil)
+	g := &b.rep.Groups[0]
+	for i := range g.Metrics {
+		for j := range g.Metrics[i].Rows {
+			if r := &g.Metrics[i].Rows[j]; !r.Baseline {
+				r.Verdict = overhead.Inconclusive
+			}
+		}
+	}
+	g.Strips, g.StripsTainted = 40, 30
+	taint := []string{"foreign processes used 70.8 % of the host's CPU time (compile most)"}
+	b.run.Trials = append(b.run.Trials, record.Trial{Workload: g.Workload, Slices: slices.Repeat([]record.Slice{{Taint: taint}}, 100)})
+	out := strings.Join(strings.Fields(screenOf(t, b, ordinary)), " ")
+	if !strings.Contains(out, "30 of 40 strips were disturbed, mostly by other programs (compile the most). End that first") ||
+		strings.Contains(out, "Allow more time") {
+		t.Error(out)
+	}
+	g.StripsTainted = 3
+	if out := screenOf(t, b, ordinary); !strings.Contains(out, "Allow more time") {
+		t.Error(out)
 	}
 }
 

@@ -65,6 +65,12 @@ func undecided(rep overhead.Report) bool {
 
 // toDecide says what would decide a run of which nothing is decided.
 func toDecide(run record.Run, rep overhead.Report) string {
+	for _, g := range rep.Groups {
+		if g.Rounds && 2*g.StripsTainted > g.Strips {
+			return fmt.Sprintf("no comparison is decided yet: %d of %d strips were disturbed%s. "+
+				"End that first, since more time decides little beside it.", g.StripsTainted, g.Strips, taintText(run, g.Workload))
+		}
+	}
 	text := "no comparison is decided yet. Allow more time"
 	if run.Plan.Budget > 0 {
 		text += " (this run had --budget " + run.Plan.Budget.String() + ")"
