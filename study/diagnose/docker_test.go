@@ -97,7 +97,10 @@ func (e *engine) start(t *testing.T, name, program string, options ...string) st
 	t.Helper()
 	name = fmt.Sprintf("tare-%s-%d", name, os.Getpid())
 	e.names = append(e.names, name)
-	args := append([]string{"run", "-d", "--name", name, "--cgroup-parent", e.parent, "--network", "none",
+	if !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--publish") }) {
+		options = append(options, "--network", "none")
+	}
+	args := append([]string{"run", "-d", "--name", name, "--cgroup-parent", e.parent,
 		"-e", programVariable + "=" + program, "-e", "GOMAXPROCS=1"}, options...)
 	e.docker(t, nil, append(args, e.image, "/program")...)
 	return name
