@@ -36,18 +36,24 @@ func (a *app) predict() *cobra.Command {
 func predictQuota() (*cobra.Command, *subStudy) {
 	f := &predictFlags{}
 	cmd := &cobra.Command{
-		Use:   "quota [SERVICE...] [flags]",
+		Use:   "quota SERVICE... [flags]",
 		Short: "Predict a service's latency under CPU quotas from a measurement without one",
 		Long: `Quota measures a service without a CPU quota: its CPU time per request, its latencies,
 and how its requests arrive. From that, a model of the kernel's bandwidth control
 predicts mean, p99, p99.9 and stalled requests under each quota, and the smallest
 quota that keeps a p99. --validate measures those quotas too and shows both.
 
-SERVICE is a workload that tare loads itself, with parameters after a colon. The
-default is thrift with server and client in Python, in a closed and an open loop.`,
-		Example: `  tare predict quota --p99 5ms
+SERVICE is a workload that tare loads itself, with parameters after a colon: as a
+closed loop, and as an open one. By default it measures for a minute.`,
+		Example: `  tare predict quota thrift --p99 5ms
   tare predict quota httpd --rate 3000 --p99 2ms --period 100ms --burst 20ms
-  tare predict quota --validate --quota 2ms,4ms,6ms,8ms`,
+  tare predict quota thrift --validate --quota 2ms,4ms,6ms,8ms`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError("which service? name a workload that tare loads: tare predict quota thrift --p99 5ms")
+			}
+			return nil
+		},
 		ValidArgsFunction: completeWorkloads,
 	}
 	flags := cmd.Flags()

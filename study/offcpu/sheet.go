@@ -239,7 +239,7 @@ func (w *Watched) next() []string {
 	r := &w.Reading
 	switch {
 	case throttled(r) && r.Wait.Sum > r.Blocked.Sum:
-		return []string{"tare predict quota"}
+		return []string{"tare diagnose " + terminal.Shell(w.Container.Argument())}
 	case r.Wait.Sum > r.Blocked.Sum:
 		return []string{"tare place --all"}
 	}

@@ -155,7 +155,7 @@ func TestNext(t *testing.T) {
 		"tare causes web --for 60s --out .":       web(),
 		"tare causes pid:42 --for 60s --out .":    process,
 		"tare place --all":                        with(starving),
-		"tare predict quota": with(func(r *causes.Reading) {
+		"tare diagnose web": with(func(r *causes.Reading) {
 			starving(r)
 			r.Throttling = causes.Throttling{Periods: 2, Throttled: 2, Time: 3 * time.Second}
 		}),

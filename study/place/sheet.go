@@ -123,7 +123,7 @@ func (w *Watched) banners(p *Proposal) []string {
 		if t := s.Throttling; t.time > 0 && s.Behaviour == Critical {
 			banners = append(banners, fmt.Sprintf(
 				"throttled: %s exhausted its quota (%v) in %d of %d periods (%s) and waited %v, in the %v watched. "+
-					"A larger quota shortens those waits, which are behind no other program (tare predict quota)",
+					"A larger quota shortens those waits, which are behind no other program (tare diagnose)",
 				s.Container.Name,
 				kit.Bandwidth(s.Bandwidth),
 				t.throttled,

@@ -134,7 +134,7 @@ type Smallest struct {
 type Nothing struct{ Why string }
 
 func (n *Nothing) Error() string {
-	return "nothing to predict from: " + n.Why + ": run `tare predict quota`"
+	return "nothing to predict from: " + n.Why + ": run `tare predict quota SERVICE`"
 }
 
 // From predicts a run's services. The error is a *[Nothing] where the run has no
