@@ -17,6 +17,7 @@ import (
 	"tare/container"
 	"tare/kernel/cgroup"
 	"tare/kernel/host"
+	"tare/kernel/procfs"
 	"tare/record"
 	"tare/report"
 	"tare/terminal"
@@ -113,8 +114,11 @@ func (a *app) advice(ctx context.Context, about string) ([]advise.Advice, error)
 		return advise.Best(of), nil
 	}
 	subject, err := subjectOf(ctx, about)
-	if err != nil {
+	switch {
+	case is[*container.Unknown](err):
 		return nil, fmt.Errorf("%s is no run, no workload that was measured, and no container that runs: %w", about, err)
+	case err != nil:
+		return nil, err
 	}
 	return subject.Concerned(advise.Best(sources)), nil
 }
@@ -152,13 +156,19 @@ func subjectOf(ctx context.Context, name string) (s advise.Subject, err error) {
 	if s.Quota, err = hasQuota(c); err != nil {
 		return s, err
 	}
-	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", c.PID))
+	s.OwnNetwork = ownNetwork(procfs.Host, c.PID)
+	return s, nil
+}
+
+// ownNetwork tells whether a process has a network of its own, or one that cannot be read. Where the
+// first process is protected, even from root, tare's own network stands for the host's.
+func ownNetwork(proc procfs.FS, pid int) bool {
+	hosts, err := os.Readlink(proc.Process(1).Path("ns/net"))
 	if err != nil {
-		return s, err
+		hosts, err = os.Readlink(proc.Process(os.Getpid()).Path("ns/net"))
 	}
-	hosts, err := os.Readlink("/proc/1/ns/net")
-	s.OwnNetwork = own != hosts
-	return s, err
+	own, ownErr := os.Readlink(proc.Process(pid).Path("ns/net"))
+	return err != nil || ownErr != nil || own != hosts
 }
 
 // hasQuota tells whether a container has a quota of CPU time.
