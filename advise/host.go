@@ -83,7 +83,7 @@ func Sheet(about string, all []Advice) report.Sheet {
 		Runs:   true,
 	}
 	if len(all) == 0 {
-		s.Answer = "No trial of this host supports a recommendation."
+		s.Answer = None(about)
 	}
 	s.Parts = report.Filled(table("What to set", "Where intervals hold no effect, nothing is recommended.", to))
 	contradicted := report.Table{
@@ -100,6 +100,14 @@ func Sheet(about string, all []Advice) report.Sheet {
 		s.Facts = []string{"runs: " + strings.Join(ids, ", ")}
 	}
 	return s
+}
+
+// None says that nothing is recommended, in one sentence.
+func None(about string) string {
+	if about == "" {
+		return "No trial of this host supports a recommendation."
+	}
+	return fmt.Sprintf("%s: what was measured on this host supports no recommendation.", terminal.Line(about))
 }
 
 // runsOf are the runs that recommendations rest on.

@@ -68,7 +68,10 @@ func (a *app) presentAdvice(about string, all []advise.Advice, form, jsonPath st
 	}
 	if form != "" {
 		text, err := advise.Apply(form, all)
-		if err == nil && text == "" {
+		switch {
+		case err == nil && len(all) == 0:
+			text = "# " + advise.None(about) + "\n"
+		case err == nil && text == "":
 			text = "# No recommendation has a setting of this form.\n"
 		}
 		if err == nil {
@@ -80,9 +83,21 @@ func (a *app) presentAdvice(about string, all []advise.Advice, form, jsonPath st
 		return nil
 	}
 	sheet := advise.Sheet(about, all)
-	sheet.Next = a.again("tare advise --as docker", "tare reproduce --dry-run")
+	sheet.Next = a.again(append(applied(about, all), "tare reproduce --dry-run")...)
 	opt := report.TerminalOptions{Width: terminalWidth(a.out), Color: isTerminal(a.out)}
 	return report.SheetTerminal(a.out, sheet, opt)
+}
+
+// applied is the command that prints the settings of recommendations in the first form that they have;
+// none where they have none.
+func applied(about string, all []advise.Advice) []string {
+	for _, form := range append([]string{"docker"}, advise.Forms()...) {
+		if text, err := advise.Apply(form, all); err == nil && text != "" {
+			words := slices.DeleteFunc([]string{"tare", "advise", about, "--as", form}, func(w string) bool { return w == "" })
+			return []string{terminal.Shell(words...)}
+		}
+	}
+	return nil
 }
 
 // advice gives the recommendations for a run, a workload, or a container that runs; for nothing in
@@ -116,6 +131,11 @@ func (a *app) advice(ctx context.Context, about string) ([]advise.Advice, error)
 	subject, err := subjectOf(ctx, about)
 	switch {
 	case is[*container.Unknown](err):
+		runs, listed := store.Runs()
+		measured := func(r record.Run) bool { return advise.Source{Run: r}.Measured(about) }
+		if listed != nil || slices.ContainsFunc(runs, measured) {
+			return nil, listed // it was weighed, or measured elsewhere
+		}
 		return nil, fmt.Errorf("%s is no run, no workload that was measured, and no container that runs: %w", about, err)
 	case err != nil:
 		return nil, err

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"tare/advise"
 	"tare/kernel/procfs"
+	"tare/stats"
 )
 
 func TestAdviseWithoutRuns(t *testing.T) {
@@ -24,6 +26,40 @@ func TestAdviseWithoutRuns(t *testing.T) {
 		if code != c.code || !strings.Contains(stderr, c.says) {
 			t.Errorf("%s: code %d: %s; want %d, %q", c.line, code, stderr, c.code, c.says)
 		}
+	}
+}
+
+// A workload that was weighed alone was measured, and no setting follows from that.
+func TestAdviseOfWhatWasWeighed(t *testing.T) {
+	home := t.TempDir()
+	storedRun(t, home, "weigh-app", map[string]float64{"bare": 1, "docker": 1}, nil)
+	for _, line := range []string{"advise app", "advise app --as compose", "advise weigh-app"} {
+		code, stdout, stderr := tare(t, home, strings.Fields(line)...)
+		if code != exitSuccess || !strings.Contains(stdout, "app: what was measured on this host supports no recommendation.") {
+			t.Errorf("%s: code %d: %s%s", line, code, stdout, stderr)
+		}
+		if strings.Contains(stdout, "tare advise --as") {
+			t.Errorf("%s proposes a form of nothing:\n%s", line, stdout)
+		}
+	}
+	code, _, stderr := tare(t, home, "advise", "no-such-app")
+	if code != exitUsage || !strings.Contains(stderr, "no workload that was measured") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}
+
+func TestTheFormThatIsProposedHasSettings(t *testing.T) {
+	all := []advise.Advice{{Rule: "r", Setting: advise.HostNetwork, Evidence: []advise.Evidence{{
+		Figure: stats.Estimate{Value: 2, Interval: stats.Interval{Low: 1.5, High: 2.5}},
+	}}}}
+	for about, want := range map[string]string{"": "tare advise --as docker", "redis": "tare advise redis --as docker"} {
+		if got := applied(about, all); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: %q, want %q", about, got, want)
+		}
+	}
+	all[0].Setting = advise.Setting{}
+	if got := applied("", all); got != nil {
+		t.Errorf("%q of no setting", got)
 	}
 }
 
