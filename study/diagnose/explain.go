@@ -117,10 +117,10 @@ var explanations = map[Kind]explanation{
 		detail: causesOf,
 	},
 	Needless: {
-		means:  "The quota held work back while CPUs were idle and nobody waited: CPU shares would have cost nobody anything.",
+		means:  "The quota held work back while CPUs were idle and no other container waited: CPU shares would have cost none anything.",
 		cost:   "that of the container's throttling. The two are one cost, not two.",
 		source: "S4: shares cost a constant or nothing (S4.1), a quota stalls requests (S4.2).",
-		silent: "CPUs were idle for less than 20 %, or for less than what was refused, or other containers waited for 0.01 s/s.",
+		silent: "CPUs were idle for less than 20 %, or for less than what was refused, other containers waited for 0.01 s/s, or it waited so long behind processes outside of containers.",
 		detail: causesOf,
 	},
 }

@@ -35,7 +35,10 @@ func TestSharesWouldDo(t *testing.T) {
 		Container: container.Container{Name: "other"}, Self: 1, CPUs: 2, Span: 10 * time.Second, Watched: 8 * time.Second,
 		Sched: &bursts.Group{Behind: []bursts.Behind{{Group: bursts.Others, Time: 200 * ms}}},
 	}
+	crowded := isolated()
+	crowded.Sched.Behind = append(crowded.Sched.Behind, bursts.Behind{Group: bursts.Others, Time: 300 * ms})
 	for why, hosts := range map[string]func() []Finding{
+		"it waits behind the host":      func() []Finding { return Diagnose(&idle, []*Facts{crowded}) },
 		"another container waits":       func() []Finding { return Diagnose(&idle, []*Facts{isolated(), waits}) },
 		"the CPUs are busy":             func() []Finding { return Diagnose(quietHost, []*Facts{isolated()}) },
 		"what was refused does not fit": func() []Finding { h := idle; h.CPUs = 0; return Diagnose(&h, []*Facts{isolated()}) },

@@ -14,7 +14,9 @@ import (
 const idleEnough = 0.2
 
 // needless finds a quota where CPU shares would do (S4): it throttled the container while CPUs
-// were idle, and nobody else waited for one. What it costs is what throttling costs.
+// were idle, and no other container waited for one. Waits of processes outside of containers are not
+// known: where the container itself waits behind such, they may well wait behind it, too. What it
+// costs is what throttling costs.
 func needless(h *Host, f *Facts) []Finding {
 	held, ok := throttling(f)
 	if !ok || held.Level == Harmless || h.Idle < idleEnough {
@@ -25,9 +27,12 @@ func needless(h *Host, f *Facts) []Finding {
 	if held.Cost.Rate > h.Idle*float64(h.CPUs) || others >= leastWaiting {
 		return nil
 	}
+	if f.Sched != nil && perPiece(f, f.behind(bursts.Others).Time).Rate >= leastWaiting {
+		return nil
+	}
 	one := finding(f.Container, Needless, held.Cost)
 	one.Within = held.ID
-	one.Says = "its quota spares nobody anything: CPUs were idle, and nobody else waited"
+	one.Says = "its quota spares no container anything: CPUs were idle, and no other container waited"
 	one.Evidence = []Fact{
 		{"idle CPU time", fmt.Sprintf("%.0f %% of %d CPUs", 100*h.Idle, h.CPUs), "/proc/stat"},
 		{"waited by other containers", fmt.Sprintf("%s s in each second", report.Rounded(others, 2)), "sched_switch"},
