@@ -287,3 +287,47 @@ func TestTheEndedAreLeftOut(t *testing.T) {
 		t.Errorf("%v, %q", still, r.Notes)
 	}
 }
+
+// Who waits for a CPU learns behind whom most of all, and what would end that.
+func TestBehindWhomItWaits(t *testing.T) {
+	host := &Host{CPUs: 2, Names: []string{"web", "a", "b", "c"}}
+	for says, c := range map[string]struct {
+		behind []bursts.Behind
+		set    string
+	}{
+		"waits for a CPU mostly behind processes outside of containers": {
+			[]bursts.Behind{{Group: bursts.Others, Time: 900 * ms}, {Group: 0, Time: 800 * ms}, {Group: 1, Time: 100 * ms}},
+			"nothing in its settings ends it: those processes",
+		},
+		"waits for a CPU behind its own threads": {[]bursts.Behind{{Group: 0, Time: 900 * ms}}, "more CPUs than 1"},
+		"waits for a CPU mostly behind the kernel's threads": {
+			[]bursts.Behind{{Group: bursts.Kernel, Time: 900 * ms}, {Group: 0, Time: ms}}, "nothing in its settings ends it: the kernel",
+		},
+		"waits for a CPU mostly behind other containers: b, a, c": {
+			[]bursts.Behind{
+				{Group: bursts.Others, Time: 900 * ms}, {Group: bursts.Kernel, Time: 200 * ms}, {Group: 0, Time: 850 * ms},
+				{Group: 1, Time: 400 * ms}, {Group: 2, Time: 500 * ms}, {Group: 3, Time: 300 * ms},
+			},
+			"CPUs of their own for them",
+		},
+	} {
+		f := victim()
+		f.Sched.Behind = c.behind
+		found := one(t, Diagnose(host, []*Facts{f}))
+		if found.Kind != WaitsForCPU || found.Says != says || len(found.Set) != 1 || !strings.HasPrefix(found.Set[0].Says, c.set) {
+			t.Errorf("%s: %q, to be set %+v; want %q, %q", found.ID, found.Says, found.Set, says, c.set)
+		}
+	}
+}
+
+// The answer is a sentence, whatever its clause begins with.
+func TestTheAnswerIsASentence(t *testing.T) {
+	for says, want := range map[string]string{
+		"waits for a CPU behind batch":    "One finding: web waits for a CPU behind batch, which costs 0.2 s in each second.",
+		"its health check runs every 1 s": "One finding: web's health check runs every 1 s, which costs 0.2 s in each second.",
+	} {
+		if got := answer([]Finding{{Container: "web", Says: says, Cost: Cost{Rate: 0.2}}}, 1, time.Second); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

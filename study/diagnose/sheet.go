@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tare/record"
@@ -33,7 +34,11 @@ func answer(found []Finding, containers int, span time.Duration) string {
 }
 
 func (f Finding) sentence() string {
-	text := fmt.Sprintf("%s %s, which costs %s", f.Container, f.Says, f.Cost)
+	says := " " + f.Says
+	if of, ok := strings.CutPrefix(f.Says, "its "); ok {
+		says = "'s " + of
+	}
+	text := fmt.Sprintf("%s%s, which costs %s", f.Container, says, f.Cost)
 	if f.Cost.Each > 0 {
 		text += fmt.Sprintf(", %s each time", short(f.Cost.Each))
 	}

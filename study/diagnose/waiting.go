@@ -3,7 +3,9 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"tare/probe/bursts"
@@ -41,18 +43,14 @@ func waiting(h *Host, f *Facts) []Finding {
 	}
 	var found []Finding
 	var rest time.Duration
-	who := make([]int, 0, len(behind))
-	for g := range behind {
-		who = append(who, g)
-	}
-	slices.SortFunc(who, func(a, b int) int { return cmp.Or(cmp.Compare(behind[b], behind[a]), cmp.Compare(a, b)) })
-	for _, g := range who {
-		named := g >= 0 && g < len(h.Names) && g != f.Self
-		if !named || float64(behind[g]) < leastPart*float64(all) {
+	for _, g := range longest(behind) {
+		if !isOther(h, f, g) || float64(behind[g]) < leastPart*float64(all) {
 			rest += behind[g]
 			continue
 		}
-		if one := neighbour(h, f, g, behind[g]); one.Cost.Rate >= leastWaiting {
+		one := neighbour(h, f, g, behind[g])
+		delete(behind, g)
+		if one.Cost.Rate >= leastWaiting {
 			found = append(found, one)
 		}
 	}
@@ -87,25 +85,71 @@ func neighbour(h *Host, f *Facts, g int, behind time.Duration) Finding {
 	return one
 }
 
+// crowd is of those that are no neighbour of their own line. It names those behind whom most is waited.
 func crowd(h *Host, f *Facts, behind map[int]time.Duration, rest time.Duration) Finding {
 	one := finding(f.Container, WaitsForCPU, perPiece(f, rest))
-	one.Says = "its threads wait for a CPU"
-	var more []Fact
-	for g, says := range map[int]string{bursts.Others: "behind processes outside of containers", bursts.Kernel: "behind the kernel's threads"} {
-		if behind[g] > 0 {
-			more = append(more, fact(says, behind[g], f))
-		}
+	type part struct {
+		whom string
+		time time.Duration
+		set  Remedy
 	}
-	slices.SortFunc(more, func(a, b Fact) int { return cmp.Compare(a.Name, b.Name) })
-	if own := behind[f.Self]; own > 0 {
-		more = append(more, fact("behind its own threads", own, f))
-		if own > rest/2 {
-			one.Says += " behind one another"
-			one.Set = []Remedy{{Says: fmt.Sprintf("more CPUs than %d, or fewer threads", f.CPUs)}}
+	const fixed = "nothing in its settings ends it: "
+	parts := []part{
+		{"its own threads", behind[f.Self], Remedy{Says: fmt.Sprintf("more CPUs than %d, or fewer threads", f.CPUs)}},
+		{
+			"processes outside of containers", behind[bursts.Others],
+			Remedy{Says: fixed + "those processes are to end, or to run on other CPUs"},
+		},
+		{"the kernel's threads", behind[bursts.Kernel], Remedy{Says: fixed + "the kernel's threads work for the whole host"}},
+	}
+	if names, sum := containers(h, f, behind); len(names) > 0 {
+		shown := names[:min(len(names), mostNamed)]
+		whom := "other containers: " + strings.Join(shown, ", ")
+		if more := len(names) - len(shown); more > 0 {
+			whom += fmt.Sprintf(" and %d more", more)
 		}
+		parts = append(parts, part{whom, sum, Remedy{
+			Says:    "CPUs of their own for them",
+			Command: "tare place " + terminal.Shell(append([]string{f.Container.Argument()}, shown...)...),
+		}})
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.time == 0 })
+	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.time, a.time) })
+	var more []Fact
+	for _, p := range parts {
+		more = append(more, fact("behind "+p.whom, p.time, f))
+	}
+	one.Says = "waits for a CPU"
+	if len(parts) > 0 {
+		mostly := " mostly"
+		if len(parts) == 1 {
+			mostly = ""
+		}
+		one.Says += mostly + " behind " + parts[0].whom
+		one.Set = []Remedy{parts[0].set}
 	}
 	one.Evidence = waits(f, more...)
 	return one
+}
+
+// containers are the other containers among those behind whom was waited, the one of most time first.
+func containers(h *Host, f *Facts, behind map[int]time.Duration) (names []string, sum time.Duration) {
+	for _, g := range longest(behind) {
+		if isOther(h, f, g) {
+			names, sum = append(names, h.Names[g]), sum+behind[g]
+		}
+	}
+	return names, sum
+}
+
+// isOther tells whether somebody behind whom was waited is another container, which has a name.
+func isOther(h *Host, f *Facts, g int) bool { return g >= 0 && g < len(h.Names) && g != f.Self }
+
+// longest are those behind whom was waited, the one of most time first.
+func longest(behind map[int]time.Duration) []int {
+	return slices.SortedFunc(maps.Keys(behind), func(a, b int) int {
+		return cmp.Or(cmp.Compare(behind[b], behind[a]), cmp.Compare(a, b))
+	})
 }
 
 // perPiece is what a part of the time waited costs, for each piece of work ([pieceOf]) and in
