@@ -331,3 +331,27 @@ func TestTheAnswerIsASentence(t *testing.T) {
 		}
 	}
 }
+
+// At 80 columns all figures are there, in units that fit them; one that is estimated is marked.
+func TestFindingsFitAScreen(t *testing.T) {
+	found := []Finding{
+		{Container: "web", Says: "waits for a CPU behind batch", Level: High, Cost: Cost{Rate: 0.493, Each: 29800 * time.Microsecond}, Based: Estimated},
+		{Container: "web", Says: "its seccomp filter sees 335000 system calls/s", Cost: Cost{Rate: 0.0134, Each: 40}, Based: Measured},
+	}
+	var screen strings.Builder
+	sheet := report.Sheet{Parts: []report.Part{table(found, false)}}
+	if err := report.SheetTerminal(&screen, sheet, report.TerminalOptions{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"~0.493", "29.8 ms", " 0.0134", "40 ns", "~: estimated"} {
+		if !strings.Contains(screen.String(), want) {
+			t.Errorf("no %q:\n%s", want, screen.String())
+		}
+	}
+	if strings.Contains(screen.String(), "Not shown") {
+		t.Errorf("something is left out:\n%s", screen.String())
+	}
+	if note := table(found[1:], false).Note; strings.Contains(note, "~") {
+		t.Errorf("a mark that nothing has: %s", note)
+	}
+}

@@ -123,7 +123,7 @@ func table(found []Finding, perRequest bool) report.Table {
 			"Each: time lost by one piece of work, which is what a thread runs between two blockings.",
 		Columns: []report.Column{
 			{Head: "container"}, {Head: "finding"}, {Head: "level"},
-			{Head: "cost, s/s", Number: true}, {Head: "each, ms", Number: true}, {Head: "confidence", Optional: true},
+			{Head: "cost, s/s", Number: true}, {Head: "each"},
 		},
 	}
 	onNodes := slices.ContainsFunc(found, func(f Finding) bool { return f.Node != "" })
@@ -131,27 +131,30 @@ func table(found []Finding, perRequest bool) report.Table {
 		t.Columns = slices.Insert(t.Columns, 0, report.Column{Head: "node"}, report.Column{Head: "pod"})
 	}
 	if perRequest {
-		t.Columns = append(t.Columns, report.Column{Head: "per request, ms", Number: true})
+		t.Columns = append(t.Columns, report.Column{Head: "per request"})
 		t.Note += " Per request: the cost, divided by the requests a second that the service counted."
 	}
 	held := slices.ContainsFunc(found, func(f Finding) bool { return f.Cost.Bytes > 0 })
 	if held {
 		t.Columns = append(t.Columns, report.Column{Head: "memory, MiB", Number: true})
 	}
+	if slices.ContainsFunc(found, func(f Finding) bool { return f.Based == Estimated }) {
+		t.Note += " ~: estimated by an assumed cost, a model or a sample."
+	}
 	for _, f := range found {
-		lost, each, memory := report.Measured(f.Cost.Rate), report.Absent(), report.Absent()
-		if f.Cost.Each > 0 {
-			each = milliseconds(f.Cost.Each)
-		}
+		lost, memory := report.Measured(f.Cost.Rate), report.Absent()
 		if f.Cost.Bytes > 0 {
-			lost, memory = report.Absent(), report.Measured(float64(f.Cost.Bytes)/mebibyte)
+			lost, memory = memory, report.Measured(float64(f.Cost.Bytes)/mebibyte)
+		}
+		if f.Based == Estimated {
+			lost, memory = estimated(lost), estimated(memory)
 		}
 		if f.Within != "" {
 			lost.Detail = "within " + f.Within
 		}
 		row := []report.Cell{
 			{Text: f.Container}, {Text: f.Says}, {Text: string(f.Level), Tone: tones[f.Level]},
-			lost, each, {Text: string(f.Based)},
+			lost, length(f.Cost.Each),
 		}
 		if onNodes {
 			pod, name := f.pod()
@@ -159,7 +162,7 @@ func table(found []Finding, perRequest bool) report.Table {
 			row = slices.Insert(row, 0, report.Cell{Text: f.Node}, report.Cell{Text: pod})
 		}
 		if perRequest {
-			row = append(row, milliseconds(f.Cost.PerRequest))
+			row = append(row, length(f.Cost.PerRequest))
 		}
 		if held {
 			row = append(row, memory)
@@ -167,6 +170,22 @@ func table(found []Finding, perRequest bool) report.Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// estimated marks a figure that is estimated.
+func estimated(c report.Cell) report.Cell {
+	if c != report.Absent() {
+		c.Text = "~" + c.Text
+	}
+	return c
+}
+
+// length is a time in the unit that fits it; absent where it is none.
+func length(d time.Duration) report.Cell {
+	if d == 0 {
+		return report.Absent()
+	}
+	return report.Cell{Text: short(d)}
 }
 
 // settingsOf are what to set, the best first, each once.
