@@ -1,7 +1,9 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/model/quota"
 	"tare/probe/bursts"
+	"tare/report"
 )
 
 const ms = time.Millisecond
@@ -103,6 +106,11 @@ func TestShortWorkWaitsForNoMoreThanAPeriod(t *testing.T) {
 	f.Bandwidth.Quota, f.Sched = 50*ms, seen
 	found := one(t, Diagnose(quietHost, []*Facts{f}))
 	near(t, "each", found.Cost.Each.Seconds(), 0.025)
+	// The cost is the product of what the evidence shows: not of all pieces, of which most waited for nothing.
+	want := fmt.Sprintf("%s a second, each for 25 ms", report.Rounded(found.Cost.Rate/0.025, 3))
+	if !slices.ContainsFunc(found.Evidence, func(e Fact) bool { return e.Value == want }) {
+		t.Errorf("%+v, want %s", found.Evidence, want)
+	}
 }
 
 func TestAQuotaOfTheGroupAbove(t *testing.T) {

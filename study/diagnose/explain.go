@@ -25,7 +25,7 @@ func causesOf(f *Finding) string { return "tare causes " + terminal.Shell(f.Cont
 var explanations = map[Kind]explanation{
 	Throttled: {
 		means: "The container had used up its CPU quota, so its threads waited for the next period.",
-		cost: "pieces of work a second * what a piece waited for the quota. " +
+		cost: "pieces of work that waited for the quota, a second * what each of them waited. " +
 			"Without such waits: throttled time of cpu.stat, which adds up over CPUs, in each second.",
 		source: "Waits: sched_switch with the group's throttle count. Settings: the discrete-event model of the kernel's bandwidth control (model/quota).",
 		silent: "No period was throttled. It is harmless where no thread waited, or below 0.05 s/s with less than one throttled period a second.",

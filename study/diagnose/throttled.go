@@ -74,6 +74,10 @@ func throttling(f *Facts) (one Finding, ok bool) {
 			Fact{"a piece of work", fmt.Sprintf("%s of CPU time, %s a second", short(work.piece), report.Rounded(work.rate, 3)), "sched_switch"},
 			fact("threads waited for the quota", f.behind(bursts.Quota).Time, f))
 	}
+	if cost.Each > 0 { // their product is the cost
+		held := fmt.Sprintf("%s a second, each for %s", report.Rounded(cost.Events, 3), short(cost.Each))
+		one.Evidence = append(one.Evidence, Fact{"pieces of work that waited for it", held, "sched_switch"})
+	}
 	nobodyWaited := f.Sched != nil && cost.Rate == 0
 	if nobodyWaited || cost.Rate < harmlessRate && float64(f.Used.Throttled) < harmlessEvents*f.Span.Seconds() {
 		one.Level = Harmless
