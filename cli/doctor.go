@@ -3,8 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +14,7 @@ import (
 	"tare/lab"
 	"tare/platform"
 	"tare/platform/box"
+	"tare/report"
 	"tare/terminal"
 )
 
@@ -59,7 +60,8 @@ taking as long as it took before.`,
 				return err
 			}
 		}
-		return a.printDiagnosis(d)
+		a.printDiagnosis(d)
+		return nil
 	}
 	return cmd
 }
@@ -147,10 +149,13 @@ func examineBoxes(dir string) answer {
 	return answer{Name: "boxes of memory", OK: true, Detail: offers}
 }
 
-func (a *app) printDiagnosis(d diagnosis) error {
-	section := func(title string, answers []answer) error {
+func (a *app) printDiagnosis(d diagnosis) {
+	section := func(title string, answers []answer) {
 		terminal.Fprintln(a.out, title)
-		w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+		widest := 0
+		for _, r := range answers {
+			widest = max(widest, terminal.Columns(r.Name))
+		}
 		for _, r := range answers {
 			word, text := "yes", r.Detail
 			if !r.OK {
@@ -161,27 +166,34 @@ func (a *app) printDiagnosis(d diagnosis) error {
 					text = r.Detail
 				}
 			}
-			terminal.Fprintf(w, "  %s\t%s\t%s\n", r.Name, word, text)
+			a.hanging(fmt.Sprintf("  %s  %-5s", terminal.Fit(r.Name, widest, false), word), text)
 		}
-		return w.Flush()
 	}
 	a.printCommands(d.Commands)
 	terminal.Fprintln(a.out)
-	if err := section("Platforms", d.Platforms); err != nil {
-		return err
-	}
+	section("Platforms", d.Platforms)
 	terminal.Fprintln(a.out)
-	if err := section("Abilities", d.Abilities); err != nil {
-		return err
-	}
+	section("Abilities", d.Abilities)
 	if n := d.Noise; n != nil {
-		terminal.Fprintf(a.out, "\nNoise\n  timers are late by %.0f µs (p50), %.0f µs (p99), %.0f µs at most, of %d sleeps\n", n.TimerP50, n.TimerP99, n.TimerMax, n.Sleeps)
-		terminal.Fprintf(a.out, "  a short loop takes %.2f %% longer than its median at p99, %.1f %% at most, of %d; A/A: every other run is %.3f %% apart\n",
-			100*(n.LoopP99-1), 100*(n.LoopMax-1), n.Loops, 100*n.LoopAA)
-		terminal.Fprintf(a.out, "  the hypervisor took %.2f %% of the CPU time meanwhile, other programs %.1f %%\n", 100*n.Steal, 100*n.Foreign)
-		terminal.Fprintf(a.out, "  %s\n", n.judgement())
+		terminal.Fprintln(a.out, "\nNoise")
+		for _, line := range []string{
+			fmt.Sprintf("timers are late by %.0f µs (p50), %.0f µs (p99), %.0f µs at most, of %d sleeps", n.TimerP50, n.TimerP99, n.TimerMax, n.Sleeps),
+			fmt.Sprintf("a short loop takes %.2f %% longer than its median at p99, %.1f %% at most, of %d; A/A: every other run is %.3f %% apart",
+				100*(n.LoopP99-1), 100*(n.LoopMax-1), n.Loops, 100*n.LoopAA),
+			fmt.Sprintf("the hypervisor took %.2f %% of the CPU time meanwhile, other programs %.1f %%", 100*n.Steal, 100*n.Foreign),
+			n.judgement(),
+		} {
+			a.hanging("  ", line)
+		}
 	}
-	return nil
+}
+
+// hanging prints a text behind what its first line begins with, as wide as the screen.
+func (a *app) hanging(lead, text string) {
+	for _, line := range report.Wrapped(text, terminalWidth(a.out)-terminal.Columns(lead)) {
+		terminal.Fprintln(a.out, strings.TrimRight(lead+line, " "))
+		lead = strings.Repeat(" ", terminal.Columns(lead))
+	}
 }
 
 // judgement says by the limits of a measurement whether this host is quiet enough for one.

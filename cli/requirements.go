@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/kernel/host"
+	"tare/study/gpu"
 	"tare/terminal"
 )
 
@@ -18,6 +19,7 @@ type requirement struct {
 	groups   bool   // control groups, of version 1 or 2
 	root     bool
 	swap     bool
+	gpu      bool   // one that CUDA can use
 	besides  string // what else, by command or platform
 	without  string // what is left where the kernel is older or has no types
 }
@@ -31,7 +33,7 @@ var requirements = []requirement{
 	{commands: "reproduce", groups: true, root: true, besides: "what the studies of its claims require"},
 	{commands: "pages", linux: "6.2", btf: true, root: true, without: "entries are read from /proc/PID/pagemap, which takes longer"},
 	{commands: "faults", linux: "6.1", btf: true, root: true},
-	{commands: "gpu", linux: "5.8", groups: true, root: true, besides: "a device of NVIDIA's and its driver; nvcc to build the programs"},
+	{commands: "gpu", linux: "5.8", groups: true, root: true, gpu: true, besides: "a device of NVIDIA's and its driver; nvcc to build the programs"},
 	{commands: "annexd", linux: "6.2", btf: true, groups: true, root: true, swap: true, besides: "the memory controller", without: "from 5.10: memory leaves, and nothing is fetched ahead"},
 	{commands: "advise, show, runs, compare, export, import, claims, workloads, doctor"},
 }
@@ -112,6 +114,11 @@ func Requirements() string {
 func (r requirement) answer(h host.Facts) answer {
 	_, err := os.Stat("/sys/kernel/btf/vmlinux")
 	lacking := r.lacks(h, os.Geteuid() == 0, err == nil)
+	if r.gpu {
+		if missing := gpu.Lacks(deviceHost); missing != nil {
+			lacking = append(lacking, "a GPU ("+strings.TrimPrefix(missing.Error(), "no GPU for CUDA: ")+")")
+		}
+	}
 	a := answer{Name: r.commands, OK: len(lacking) == 0, Detail: r.besides}
 	if a.Detail != "" {
 		a.Detail = "also requires: " + a.Detail
@@ -133,9 +140,9 @@ func (a *app) printCommands(answers []answer) {
 		if !c.OK {
 			word, text = "no", c.Mend
 		}
-		terminal.Fprintf(a.out, "  %-4s%s\n", word, c.Name)
+		a.hanging(fmt.Sprintf("  %-4s", word), c.Name)
 		if text != "" {
-			terminal.Fprintf(a.out, "        %s\n", text)
+			a.hanging("        ", text)
 		}
 	}
 }

@@ -16,6 +16,9 @@ func columns(s string) int { return terminal.Columns(s) }
 func left(s string, n int) string  { return s + strings.Repeat(" ", max(0, n-columns(s))) }
 func right(s string, n int) string { return strings.Repeat(" ", max(0, n-columns(s))) + s }
 
+// Wrapped is a text on lines of at most n columns.
+func Wrapped(text string, n int) []string { return wrap(clean(text), n) }
+
 // wrap breaks s at spaces into lines of at most n columns. A word that is
 // longer is broken after a comma, slash or equals sign where it has one, and
 // anywhere where it has not.

@@ -63,7 +63,6 @@ var probes = []probe{
 	{"seccomp", trySeccomp, "a kernel with CONFIG_SECCOMP_FILTER"},
 	{"PSI", tryPSI, "boot with psi=1 (kernel with CONFIG_PSI)"},
 	{"hardware counters", tryHardwareCounters, "CAP_PERFMON, or sysctl kernel.perf_event_paranoid=0"},
-	{"tracepoints", tryTracepoint, "CAP_PERFMON, or sysctl kernel.perf_event_paranoid=-1"},
 	{"BPF", tryBPF, "CAP_BPF (or root); a locked-down kernel refuses some programs, not all"},
 	{"userfaultfd", tryUserfaultfd, "CAP_SYS_PTRACE, or sysctl vm.unprivileged_userfaultfd=1"},
 	{"KVM", tryKVM, "modprobe kvm_intel or kvm_amd (or nested virtualisation from the host's owner), and access to /dev/kvm"},

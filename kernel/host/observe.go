@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -38,21 +37,6 @@ func tryHardwareCounters() (string, error) {
 		return "", err
 	}
 	return "counted instructions", nil
-}
-
-// tryTracepoint opens one that has been there since tracepoints have.
-func tryTracepoint() (string, error) {
-	for _, root := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
-		id, err := strconv.ParseUint(tree(root).text("events/sched/sched_switch/id"), 10, 32)
-		if err != nil {
-			continue
-		}
-		if err := openEvent(unix.PERF_TYPE_TRACEPOINT, id); err != nil {
-			return "", err
-		}
-		return "sched:sched_switch, by " + root, nil
-	}
-	return "", &lack{"no tracefs at /sys/kernel/tracing", "mount -t tracefs tracefs /sys/kernel/tracing (as root)"}
 }
 
 // bpfLoad is the head of union bpf_attr for BPF_PROG_LOAD (bpf(2)).
