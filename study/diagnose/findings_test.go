@@ -355,3 +355,11 @@ func TestFindingsFitAScreen(t *testing.T) {
 		t.Errorf("a mark that nothing has: %s", note)
 	}
 }
+
+func TestContainersInOneLine(t *testing.T) {
+	for watched, want := range map[int]string{3: "containers: 3", 1: "containers: 3 (1 watched, 2 idle)"} {
+		if got := (&Result{Facts: make([]*Facts, 3), Watched: watched}).containers(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

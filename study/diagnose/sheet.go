@@ -61,7 +61,7 @@ func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
 	s := report.Sheet{
 		Title: "tare diagnose", Answer: r.Answer(),
 		Facts: []string{
-			fmt.Sprintf("containers: %d (%d watched, the others idle)", len(r.Facts), r.Watched),
+			r.containers(),
 			fmt.Sprintf("time: %s from %s", short(r.Span), r.Began.UTC().Format("2006-01-02 15:04:05 UTC")),
 			report.HostFact(on),
 		},
@@ -85,6 +85,14 @@ func (r *Result) Sheet(on record.Host, isWhole bool) report.Sheet {
 		s.Next = s.Next[:mostNext]
 	}
 	return s
+}
+
+// containers says how many there are, and how many of them were idle.
+func (r *Result) containers() string {
+	if idle := len(r.Facts) - r.Watched; idle > 0 {
+		return fmt.Sprintf("containers: %d (%d watched, %d idle)", len(r.Facts), r.Watched, idle)
+	}
+	return fmt.Sprintf("containers: %d", len(r.Facts))
 }
 
 // evidenceOf are tables of what findings rest on. A screen shows them where all is asked for.
