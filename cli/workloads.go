@@ -34,9 +34,13 @@ func (a *app) workloads() *cobra.Command {
 			if jsonPath != "" {
 				return a.emitJSON(jsonPath, list)
 			}
+			widest := 0
+			for _, d := range list {
+				widest = max(widest, terminal.Columns(d.Name))
+			}
 			for _, d := range list {
 				if len(args) == 0 {
-					terminal.Fprintf(a.out, "%-11s %s\n", d.Name, d.Summary)
+					a.hanging(terminal.Fit(d.Name, widest, false)+" ", d.Summary)
 					continue
 				}
 				terminal.Fprintf(a.out, "%s: %s\n\nparameters (--param NAME=VALUE, --vary NAME=A,B):\n", d.Name, d.Summary)
