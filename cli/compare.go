@@ -68,6 +68,9 @@ repetitions. A change needs three runs: single runs that lie far off are none. W
 		if err != nil {
 			return err
 		}
+		if old.ID == latest.ID {
+			return usageError("%s and %s are one run, %s: name two", args[0], args[1], old.ID)
+		}
 		c, err := overhead.Compare(old, latest, opt)
 		var nothing *overhead.NothingInCommon
 		if errors.As(err, &nothing) {

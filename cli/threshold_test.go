@@ -127,6 +127,8 @@ func TestExitCodesOfCompare(t *testing.T) {
 		{first + " " + second + " --fail-above 20%", exitUsage, "measured elsewhere"},
 		{first + " " + second, exitSuccess, ""},
 		{"weigh-old weigh-same --raw", exitUsage, "--raw"},
+		{"latest latest", exitUsage, "are one run, "},
+		{"weigh-old weigh-old", exitUsage, "are one run, weigh-old: name two"},
 	} {
 		code, out, errOut := tare(t, home, append([]string{"compare"}, strings.Fields(c.args)...)...)
 		if code != c.code || !strings.Contains(errOut, c.says) || strings.Count(errOut, "\n") > 1 || c.says == "" && errOut != "" {

@@ -82,8 +82,12 @@ func HistoryAnswer(h overhead.History) string {
 	case len(h.Series) == 0:
 		return "No primary metric is in these runs: nothing can be said of what changed."
 	case n == 0 && len(h.Runs) < h.Enough:
-		return fmt.Sprintf("No change is found, and %d runs are too few: with %d a change at the newest %d could be found.",
-			len(h.Runs), h.Enough, stats.FewestRuns)
+		are := "are"
+		if len(h.Runs) == 1 {
+			are = "is"
+		}
+		return fmt.Sprintf("No change is found, and %s %s too few: with %d a change at the newest %d could be found.",
+			Counted(len(h.Runs), "run"), are, h.Enough, stats.FewestRuns)
 	case n == 0:
 		return fmt.Sprintf("No change in %d runs.", len(h.Runs))
 	}

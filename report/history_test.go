@@ -50,6 +50,8 @@ func TestHistoryAnswer(t *testing.T) {
 	flat.Changes = nil
 	few := flat
 	few.Runs = few.Runs[:5]
+	single := flat
+	single.Runs = single.Runs[:1]
 	for name, c := range map[string]struct {
 		h    overhead.History
 		want string
@@ -58,6 +60,7 @@ func TestHistoryAnswer(t *testing.T) {
 		"twice":   {twice, "docker got 5.9 % worse on redis get (5.2 to 6.6) with weigh-20260126-120000-1a2b (1 more earlier change)."},
 		"flat":    {flat, "No change in 40 runs."},
 		"few":     {few, "No change is found, and 5 runs are too few: with 10 a change at the newest 3 could be found."},
+		"single":  {single, "No change is found, and 1 run is too few: with 10 a change at the newest 3 could be found."},
 		"nothing": {overhead.History{}, "No primary metric is in these runs: nothing can be said of what changed."},
 		"exceeded": {historyOfRuns(0.05, overhead.Exceeded),
 			"docker on redis get is worse by more than the 5 % allowed: by 5.9 % (5.2 to 6.6) (1 more exceeded it too)."},
