@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,10 +94,17 @@ func chosenClaims(args []string) (claims []claim.Claim, named bool, err error) {
 	if len(args) == 0 {
 		return claim.All(), false, nil
 	}
+	var papers []string
+	for _, p := range claim.Papers() {
+		papers = append(papers, p.Key)
+	}
 	chosen := map[string]bool{}
 	for _, arg := range args {
 		key := strings.ToUpper(arg)
-		if slices.ContainsFunc(claim.Papers(), func(p claim.Paper) bool { return p.Key == key }) {
+		if number, ok := strings.CutPrefix(key, "S"); ok && isNumber(number) && !slices.Contains(papers, key) {
+			return nil, false, usageError("no claim %q, and no such paper: there are %s. `tare claims` lists their claims", arg, strings.Join(papers, ", "))
+		}
+		if slices.Contains(papers, key) {
 			for _, c := range claim.All() {
 				chosen[c.ID] = chosen[c.ID] || c.Paper.Key == key
 			}
@@ -109,6 +117,11 @@ func chosenClaims(args []string) (claims []claim.Claim, named bool, err error) {
 		chosen[c.ID], named = true, true
 	}
 	return slices.DeleteFunc(claim.All(), func(c claim.Claim) bool { return !chosen[c.ID] }), named, nil
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 64)
+	return err == nil
 }
 
 // bestJudgements reads the store, if there is one: where nothing has been

@@ -243,3 +243,14 @@ func TestClaimsComplete(t *testing.T) {
 		}
 	}
 }
+
+// A paper that is not there is as near to any claim as to another.
+func TestClaimsOfAnUnknownPaper(t *testing.T) {
+	for arg, want := range map[string]string{
+		"S99": `no claim "S99", and no such paper: there are S1, S2, S3, S4, S5.`, "s6": `no claim "s6", and no such paper`, "S1.99": `no claim "S1.99": did you mean`,
+	} {
+		if code, _, stderr := tare(t, t.TempDir(), "claims", arg); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: code %d, %q, want %q", arg, code, stderr, want)
+		}
+	}
+}
