@@ -63,7 +63,7 @@ func (p Process) Maps() ([]Mapping, error) {
 
 // MapsText reads /proc/PID/maps as it stands, for [ParseMaps]; two readings that
 // are equal show that nothing was mapped or unmapped.
-func (p Process) MapsText() ([]byte, error) { return p.read("maps") }
+func (p Process) MapsText() ([]byte, error) { return p.readOfMemory("maps", mostText) }
 
 // ParseMaps parses /proc/PID/maps. Two texts have two readings. A path that ends in
 // " (deleted)" is taken for a deleted file's, and "\012" in a path for a newline:

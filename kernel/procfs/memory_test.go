@@ -19,7 +19,11 @@ func TestLockedMemory(t *testing.T) {
 	reads := map[string]func() error{
 		"cmdline": func() error { _, err := p.Args(); return err },
 		"environ": func() error { _, err := p.Environ(); return err },
-		"maps":    func() error { _, err := p.Maps(); return err },
+		"maps": func() error {
+			_, err := p.Maps()
+			_, asText := p.MapsText()
+			return errors.Join(err, asText)
+		},
 		"pagemap": func() error {
 			if p.Locked() {
 				return ErrLocked

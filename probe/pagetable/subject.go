@@ -141,7 +141,7 @@ func fateOf(err error) (fate, error) {
 	switch {
 	case procfs.Gone(err):
 		return gone, nil
-	case errors.Is(err, fs.ErrPermission) || errors.Is(err, procfs.ErrTooLong):
+	case errors.Is(err, fs.ErrPermission) || errors.Is(err, procfs.ErrTooLong) || errors.Is(err, procfs.ErrLocked):
 		return refused, nil
 	}
 	return gone, err

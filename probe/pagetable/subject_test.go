@@ -311,9 +311,11 @@ func alive(pid int) bool {
 	return err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// TestAnEndlessListIsLeftOut: a process that maps more than what is read ends no census.
-func TestAnEndlessListIsLeftOut(t *testing.T) {
-	if f, err := fateOf(fmt.Errorf("process 1: %w", procfs.ErrTooLong)); f != refused || err != nil {
-		t.Errorf("its fate is %v, %v", f, err)
+// A process that maps more than what is read, or whose memory stays locked, ends no census.
+func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
+	for _, why := range []error{procfs.ErrTooLong, procfs.ErrLocked} {
+		if f, err := fateOf(fmt.Errorf("process 1: %w", why)); f != refused || err != nil {
+			t.Errorf("%v: its fate is %v, %v", why, f, err)
+		}
 	}
 }
