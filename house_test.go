@@ -89,6 +89,7 @@ var climbs = map[edge]string{
 	{"kernel/swap/swaptest", "kernel/swap"}:                "tests put swap to use by what they test",
 	{"kernel/swap/swaptest", "kernel/filesystem/fusetest"}: "a device that fails is a file that a test serves",
 	{"kernel/mount", "kernel/filesystem/fusetest"}:         "its test needs a file system that does not answer",
+	{"kernel/mount", "kernel/file"}:                        "whether a file system answers is asked of a file that is held",
 	{"kernel/swap/swaptest", "kernel/file"}:                "where files lie that nobody else may reach is looked at once, in file",
 	{"stats/coverage", "stats"}:                            "a generator: it simulates the estimators beside it for the documents",
 	{"kernel/process", "kernel/file"}:                      "a path in a root that others fill is followed in one way",

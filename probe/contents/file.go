@@ -31,14 +31,6 @@ func (t *TooLong) Error() string {
 	return fmt.Sprintf("a file of %d MiB: files of at most %d MiB are read", t.Bytes>>20, MostRead>>20)
 }
 
-// Served says that a program serves the file (FUSE), which may never answer; so it
-// is not asked.
-type Served struct{ FSType string }
-
-func (s *Served) Error() string {
-	return fmt.Sprintf("a file of %s, which a program serves that may never answer", s.FSType)
-}
-
 // Length identifies a file by its length alone, which reads nothing. Its errors are
 // those of [Size].
 func Length(m Mapped) (string, error) {
@@ -51,16 +43,16 @@ func Length(m Mapped) (string, error) {
 
 func lengthOf(bytes int64) string { return fmt.Sprintf("%d bytes", bytes) }
 
-// Size is the length of a file in bytes. Its error is a [*Served] of files that are not
-// asked.
+// Size is the length of a file in bytes. Its error is a [*mount.Untrusted] of files that
+// are not asked.
 func Size(m Mapped) (int64, error) {
 	length, err := identify(procfs.Host, m, nil)
 	return length, about(m, err)
 }
 
 // Digest identifies a file by its length and the SHA-256 of its bytes, all of
-// which are read. Its error is a [*Served] or [*TooLong] of files that are not read, or ctx's,
-// which is looked at after every 1 MiB.
+// which are read. Its error is a [*mount.Untrusted] or [*TooLong] of files that are not read, or
+// ctx's, which is looked at after every 1 MiB.
 func Digest(ctx context.Context, m Mapped) (string, error) {
 	h := sha256.New()
 	length, err := identify(procfs.Host, m, func(f *os.File, length int64) error { return add(ctx, h, f, length) })
@@ -92,7 +84,7 @@ func identify(proc procfs.FS, m Mapped, read func(f *os.File, length int64) erro
 		return 0, err
 	}
 	defer pinned.Close()
-	if err := answers(process, pinned); err != nil {
+	if err := mount.Trust(process, pinned); err != nil {
 		return 0, err
 	}
 	info, err := pinned.Stat()
@@ -112,29 +104,6 @@ func identify(proc procfs.FS, m Mapped, read func(f *os.File, length int64) erro
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return length, read(f, length)
-}
-
-// answers refuses a file whose file system may never answer. Which it is, the mounts
-// of the process show; of a mount that is not among them, as one that was taken away,
-// nothing is known.
-func answers(process procfs.Process, pinned *file.Pinned) error {
-	id, err := pinned.Mount()
-	if err != nil {
-		return err
-	}
-	mounts, err := process.Mounts()
-	if err != nil {
-		return err
-	}
-	for _, m := range mounts {
-		if m.ID == id {
-			if mount.Served(m.FSType) {
-				return &Served{m.FSType}
-			}
-			return nil
-		}
-	}
-	return errors.New("a file of none of the process' mounts: by what it is served is not known")
 }
 
 // add hashes the bytes of a file of that length.
