@@ -59,16 +59,28 @@ func PinBelow(dir, path string) (*Pinned, error) {
 // PinEntry takes hold of path within dir, a link at its end itself. No link is followed on the way. Other mounts
 // are entered.
 func PinEntry(dir, path string) (*Pinned, error) {
+	return PinThrough(dir, path, func(*Pinned) error { return nil })
+}
+
+// PinThrough is [PinEntry] with a check of dir and of each entry on the way, before anything is looked up in it,
+// and of the last.
+func PinThrough(dir, path string, check func(*Pinned) error) (*Pinned, error) {
 	in, err := Pin(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range split(path) {
-		next, err := in.Entry(name)
+		next, err := (*Pinned)(nil), check(in)
+		if err == nil {
+			next, err = in.Entry(name)
+		}
 		if err = errors.Join(err, in.Close()); err != nil {
 			return nil, err
 		}
 		in = next
+	}
+	if err := check(in); err != nil {
+		return nil, errors.Join(err, in.Close())
 	}
 	return in, nil
 }

@@ -43,6 +43,20 @@ func Trust(p procfs.Process, held *file.Pinned) error {
 	return errors.New("a file of no mount that is known: what serves it is not known either")
 }
 
+// Pin takes hold of path within dir as [file.PinEntry] does, if no file system on the way may never answer: see
+// [Trust]. dir itself is not looked at so, if it is a path of more than one name.
+func Pin(p procfs.Process, dir, path string) (*file.Pinned, error) {
+	last := -1 // an entry on the same mount as its directory, which is held still
+	return file.PinThrough(dir, path, func(at *file.Pinned) error {
+		id, err := at.Mount()
+		if err != nil || id == last {
+			return err
+		}
+		last = id
+		return Trust(p, at)
+	})
+}
+
 func byID(mounts []procfs.Mount, id int) (procfs.Mount, bool) {
 	i := slices.IndexFunc(mounts, func(m procfs.Mount) bool { return m.ID == id })
 	if i < 0 {

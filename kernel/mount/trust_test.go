@@ -105,3 +105,41 @@ func TestServedMountsAreNotTrusted(t *testing.T) {
 		t.Error("a mount that was taken away is trusted")
 	}
 }
+
+// On the way to a file, no file system is asked that does not answer, wherever it is mounted.
+func TestPin(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	below := fusetest.Mount(t, 4096)
+	s := fusetest.Mount(t, 4096)
+	dir := scratch(t)
+	plain, bound := filepath.Join(dir, "plain"), filepath.Join(dir, "bound")
+	for _, path := range []string{plain, bound} {
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(mount.Bind(s.File(), bound, false), mount.Bind(plain, below.File(), false)); err != nil {
+		t.Fatal(err)
+	}
+	s.Silence()
+	below.Silence()
+	for _, c := range []struct {
+		dir, path string
+		trust     bool
+	}{
+		{"/", plain, true}, {dir, "plain", true}, {"/", s.File(), false}, {s.Directory, fusetest.Name, false},
+		{"/", s.Directory, false}, {"/", bound, false}, {dir, "bound", false}, {"/", below.File(), false},
+	} {
+		s.Ends(t, c.path, func() {
+			pinned, err := mount.Pin(procfs.Host.Process(os.Getpid()), c.dir, c.path)
+			if untrusted := new(mount.Untrusted); (err == nil) != c.trust || err != nil && !errors.As(err, &untrusted) {
+				t.Errorf("%s in %s: %v", c.path, c.dir, err)
+			}
+			if err == nil {
+				_ = pinned.Close()
+			}
+		})
+	}
+}

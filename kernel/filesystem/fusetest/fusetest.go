@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,6 +91,21 @@ func (s *System) Fail(f Fails) {
 // Silence has no request answered from now on, until the test ends. Who waits for an answer cannot be
 // killed, since the server has taken the request.
 func (s *System) Silence() { s.silent.Store(true) }
+
+// Ends fails the test where f does not end. What it waits for ends with the file system.
+func (s *System) Ends(t testing.TB, what string, f func()) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s: it waits for a file system that does not answer", what)
+	}
+}
 
 // Operations of the protocol.
 const (
