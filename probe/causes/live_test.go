@@ -14,12 +14,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	hostaccounting "tare/kernel/accounting"
 	"tare/kernel/cgroup"
+	"tare/kernel/filesystem/fusetest"
 	"tare/kernel/host"
+	"tare/kernel/procfs"
 	"tare/probe"
 )
 
@@ -417,4 +420,68 @@ func childOf(t testing.TB, pid int) int {
 		t.Skipf("the kernel does not list a process' children: %v, %q", err, text)
 	}
 	return child
+}
+
+// A process whose root is served by a program that does not answer keeps nobody from recording it.
+func TestAServedRoot(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/" + fusetest.Name)
+	t.Cleanup(func() { _ = cmd.Wait() }) // which the end of the mount lets end
+	s := fusetest.Mount(t, info.Size())
+	// Another process writes it: the Go runtime's poller would wait for an answer of its own process.
+	if out, err := exec.Command("cp", self, s.File()).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd.Env = []string{waitVariable + "=1"}
+	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Chroot: s.Directory}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("this test's program does not start in a root of its own: %v", err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+		t.Skipf("this test's program does not run in a root of its own: %v", err)
+	}
+	s.Silence()
+	n := &names{files: map[fileID]*mappedFile{}}
+	s.Ends(t, "a program's file", func() { n.hold(cmd.Process.Pid, &procfs.Mapping{Path: "/" + fusetest.Name, Inode: 2}) })
+	for _, f := range n.files {
+		if f.open != nil {
+			t.Errorf("%s is open", f.open.Name())
+		}
+	}
+}
+
+// The file of a process of this host is held.
+func TestAFileIsHeld(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &names{files: map[fileID]*mappedFile{}}
+	defer n.close()
+	n.hold(os.Getpid(), &procfs.Mapping{Path: self, Inode: 1})
+	for _, f := range n.files {
+		if f.open == nil {
+			t.Errorf("%s is not open", self)
+		}
+	}
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"tare/kernel/file"
+	"tare/kernel/mount"
 	"tare/kernel/procfs"
 	"tare/probe/bursts"
 	"tare/probe/sched"
@@ -134,7 +134,7 @@ func (a *addressSpace) update(pid int, hold func(pid int, m *procfs.Mapping)) {
 }
 
 // hold opens a file through the process' own root, which containers have for
-// themselves.
+// themselves. A file system there may be one that never answers.
 func (n *names) hold(pid int, m *procfs.Mapping) {
 	id := fileID{m.DeviceNumber(), m.Inode}
 	if n.files[id] != nil || len(n.files) >= mostFiles || m.Deleted {
@@ -142,7 +142,8 @@ func (n *names) hold(pid int, m *procfs.Mapping) {
 	}
 	f := &mappedFile{}
 	n.files[id] = f
-	pinned, err := file.PinBelow(procfs.Host.Process(pid).Path("root"), m.Path)
+	process := procfs.Host.Process(pid)
+	pinned, err := mount.Pin(process, process.Path("root"), m.Path)
 	if err != nil {
 		return // a file without names
 	}
