@@ -1,15 +1,12 @@
 package profile
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path"
 	"slices"
 	"strings"
 
-	"tare/kernel/file"
 	"tare/kernel/mount"
 	"tare/kernel/procfs"
 	"tare/probe"
@@ -179,7 +176,6 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 	if p.Contained {
 		roots = append(append(roots[:1:1], f.roots...), "/")
 	}
-	roots = slices.DeleteFunc(roots, func(root string) bool { return isServed(p.PID, root, m.file) })
 	var places []candidate
 	add := func(file string) {
 		for _, root := range roots {
@@ -212,7 +208,7 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 	for _, at := range places {
 		symbols, ok := f.opened[at]
 		if !ok && f.left > 0 {
-			if symbols = open(at); symbols != nil {
+			if symbols = open(procfs.Host.Process(p.PID), at); symbols != nil {
 				f.left--
 			}
 			f.opened[at] = symbols
@@ -228,22 +224,9 @@ func (f *files) look(p *probe.Process, m *mapping) *symbol.File {
 	return nil
 }
 
-// isServed reports whether a file lies below a mount whose server might never answer: one of the process
-// in the process' root, or of ours in ours. Of more mounts than are read one might be such.
-func isServed(pid int, root, file string) bool {
-	if root == "/" {
-		pid = os.Getpid()
-	}
-	mounts, err := procfs.Host.Process(pid).Mounts()
-	return errors.Is(err, procfs.ErrTooLong) || slices.ContainsFunc(mounts, func(m procfs.Mount) bool {
-		return mount.Served(m.FSType) && strings.HasPrefix(file, m.Point+"/")
-	})
-}
-
 // open reads a file's functions; nil where it cannot be read. Devices and pipes are not opened, which might never
-// end. In a root the kernel's own path has no links: one that somebody has put there since might lead to a file
-// system that never answers.
-func open(at candidate) *symbol.File {
+// end. In a root the kernel's own path has no links: one that somebody has put there since might lead anywhere.
+func open(p procfs.Process, at candidate) *symbol.File {
 	if at.root == "" {
 		symbols, err := symbol.Open(at.file)
 		if err != nil {
@@ -251,7 +234,7 @@ func open(at candidate) *symbol.File {
 		}
 		return symbols
 	}
-	pinned, err := file.PinEntry(at.root, at.file)
+	pinned, err := mount.Pin(p, at.root, at.file)
 	if err != nil {
 		return nil
 	}

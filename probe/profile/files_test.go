@@ -2,10 +2,13 @@ package profile
 
 import (
 	"debug/elf"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"tare/kernel/filesystem/fusetest"
+	"tare/kernel/mount"
 	"tare/probe"
 	"tare/probe/symbol"
 )
@@ -64,6 +67,42 @@ func TestLinksInContainersAreNotFollowed(t *testing.T) {
 				t.Errorf("the link %s was followed to find %s", laid, at)
 			}
 		}
+	}
+}
+
+// Neither a root, nor a mount of a single file, nor another path of the same file is asked that does not answer.
+func TestServedFilesAreNotAsked(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	s := fusetest.Mount(t, 4096)
+	bound := filepath.Join(t.TempDir(), "bound")
+	if err := errors.Join(os.WriteFile(bound, nil, 0o644), mount.Bind(s.File(), bound, false)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := mount.Unmount(bound); err != nil {
+			t.Error(err)
+		}
+	})
+	s.Silence()
+	for _, c := range []struct {
+		what        string
+		roots       []string
+		mapped, too string
+	}{
+		{"a root", []string{s.Directory}, "/" + fusetest.Name, ""},
+		{"a file that is a mount", nil, bound, ""},
+		{"another path", nil, "/absent", s.File()},
+	} {
+		f := newFiles(c.roots)
+		f.seen("0123", c.too)
+		m := mapping{file: c.mapped, buildID: "0123"}
+		s.Ends(t, c.what, func() {
+			if f.find(&probe.Process{PID: os.Getpid(), Contained: true}, &m) != nil {
+				t.Errorf("%s is found", c.what)
+			}
+		})
 	}
 }
 
