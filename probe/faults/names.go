@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 
-	"tare/kernel/file"
 	"tare/kernel/mount"
 	"tare/kernel/procfs"
 	"tare/probe/symbol"
@@ -67,7 +66,7 @@ func (n *Names) read(f File) *symbol.File {
 			continue
 		}
 		rest, below := strings.CutPrefix(within, strings.TrimSuffix(m.Root, "/"))
-		if !below || mount.Served(m.FSType) {
+		if !below {
 			continue
 		}
 		opened, err := open(m.Point, rest, f)
@@ -85,7 +84,7 @@ func (n *Names) read(f File) *symbol.File {
 
 // open opens what is at a path below a mount point, if it is that file.
 func open(point, path string, f File) (*os.File, error) {
-	pinned, err := file.PinBelow(point, path)
+	pinned, err := mount.Pin(procfs.Host.Process(os.Getpid()), "/", point+"/"+path)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"tare/kernel/filesystem/fusetest"
+	"tare/kernel/mount"
 	"tare/kernel/procfs"
 )
 
@@ -83,4 +85,26 @@ func TestOnlyTheFileItselfIsRead(t *testing.T) {
 			t.Errorf("%s is opened for %+v", path, want)
 		}
 	}
+}
+
+// The way to a mount may lead through one that does not answer.
+func TestAMountBehindOneThatIsServed(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	s := fusetest.Mount(t, 4096)
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := mount.Bind(plain, s.File(), false); err != nil {
+		t.Fatal(err)
+	}
+	s.Silence()
+	s.Ends(t, "a mount", func() {
+		if f, err := open(s.File(), "", numbers(t, plain)); err == nil {
+			f.Close()
+			t.Error("it is opened")
+		}
+	})
 }
