@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"tare/kernel/small"
 )
 
@@ -204,15 +206,13 @@ func (p Process) Descriptor(fd int) (string, error) {
 	if kind, _, anonymous := strings.Cut(target, ":["); anonymous && !strings.HasPrefix(target, "/") {
 		return kind, nil
 	}
-	if info, err := os.Stat(p.Path(name)); err == nil && isNull(info) {
+	// The file system of what the process holds is not asked, which might not answer.
+	var st unix.Statx_t
+	err = unix.Statx(unix.AT_FDCWD, p.Path(name), unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &st)
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev_major == 1 && st.Rdev_minor == 3 {
 		return "/dev/null", nil
 	}
 	return target, nil
-}
-
-func isNull(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && info.Mode()&fs.ModeCharDevice != 0 && st.Rdev == 1<<8|3
 }
 
 // Namespaces maps each kind of namespace ("net", "mnt", ...) to its identity

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/kernel/filesystem/fusetest"
 )
 
 const statLine = "4242 (a) (b\n) S 17 4242 4242 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000 200 18446744073709551615 0"
@@ -103,6 +105,25 @@ func TestParseEnviron(t *testing.T) {
 	if got := ParseEnviron(nil); got != nil {
 		t.Errorf("no environment gave %q", got)
 	}
+}
+
+// What a descriptor is can be said though the file system of its file does not answer.
+func TestASilentDescriptor(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	s := fusetest.Mount(t, 4096)
+	dir, err := os.Open(s.Directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := int(dir.Fd())
+	s.Silence()
+	s.Ends(t, "a descriptor", func() {
+		if got, err := Host.Process(os.Getpid()).Descriptor(fd); got != s.Directory || err != nil {
+			t.Errorf("it is %q, %v", got, err)
+		}
+	})
 }
 
 // A child of our own, whose descriptors, arguments and ancestry are known.
