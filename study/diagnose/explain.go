@@ -84,7 +84,7 @@ var explanations = map[Kind]explanation{
 		means:  "The program looks up or lists files in a deep stack of image layers.",
 		cost:   "time in the code of the overlay file system, less what one layer would take, in each second.",
 		source: "Estimated: samples of kernel stacks; lookups and listings by depth as in S4.6 and S4.7.",
-		silent: "Below 0.01 s/s, or below 20 samples.",
+		silent: "Below 0.01 s/s, or below 20 samples; or a user mounted the layers in a user namespace (rootless engines).",
 		detail: func(*Finding) string { return "tare latency files --quick" },
 	},
 	CopyUps: {

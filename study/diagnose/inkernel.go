@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"tare/container"
+	"tare/kernel/file"
 	"tare/kernel/kallsyms"
+	"tare/kernel/mount"
 	"tare/kernel/overlay"
 	"tare/kernel/procfs"
 	"tare/probe"
@@ -43,7 +45,7 @@ const (
 
 // InKernel is what a container has the kernel do for the way in which it is contained.
 type InKernel struct {
-	Layers   overlay.Layers // of its root; none where that is no overlay
+	Layers   overlay.Layers // of its root; none where that is no overlay, or one that a user mounted
 	HasLayer bool
 	Filtered bool // a seccomp filter sees its system calls
 	OwnNet   bool // its network is not the host's
@@ -160,7 +162,7 @@ func inKernelOf(c container.Container) (k InKernel) {
 		k.Filtered = status.Seccomp == 2
 	}
 	if mounts, err := p.Mounts(); err == nil {
-		if root, ok := mountOf(mounts, "/"); ok {
+		if root, ok := mountOf(mounts, "/"); ok && trusted(p) {
 			k.Layers, k.HasLayer = overlay.Of(root)
 		}
 	}
@@ -168,6 +170,17 @@ func inKernelOf(c container.Container) (k InKernel) {
 	hosts, hostErr := os.Readlink(procfs.Host.Process(os.Getpid()).Path("ns/net"))
 	k.OwnNet = err == nil && hostErr == nil && own != hosts
 	return k
+}
+
+// trusted reports whether the layers of a root may be looked into. A user who mounted it in a user namespace
+// chose their paths, which may lead to a file system that never answers.
+func trusted(p procfs.Process) bool {
+	root, err := file.Pin(p.Path("root"))
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	return mount.Trust(p, root) == nil
 }
 
 // mountOf finds the mount on which a path lies. Of several on one point the last is seen.

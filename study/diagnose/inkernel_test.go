@@ -1,6 +1,9 @@
 package diagnose
 
 import (
+	"bufio"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -185,5 +188,47 @@ func TestTheMountOfAPath(t *testing.T) {
 		if got, ok := mountOf(mounts, name); !ok || got.Point != want {
 			t.Errorf("%s lies on %s, want %s", name, got.Point, want)
 		}
+	}
+}
+
+// Where a user mounted the root, in a user namespace, the paths of its layers are the user's to choose.
+func TestLayersThatAUserMountedAreNotLookedInto(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("namespaces of its own need root")
+	}
+	dir := t.TempDir()
+	script := `mkdir -p a b root && for d in bin lib lib64 usr; do if [ -e /$d ]; then mkdir -p a/$d; fi; done &&
+		mount -t overlay -o lowerdir=$PWD/a:$PWD/b overlay root &&
+		for d in root/*; do mount --rbind ${d#root} $d || exit; done &&
+		exec chroot root sh -c 'echo ready; read end'`
+	for name, c := range map[string]struct {
+		flags    []string
+		hasLayer bool
+	}{
+		"root's":   {[]string{"--mount"}, true},
+		"a user's": {[]string{"--mount", "--user", "--map-root-user"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("unshare", append(c.flags, "sh", "-c", script)...)
+			cmd.Dir, cmd.Stderr = dir, os.Stderr
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Skip(err)
+			}
+			defer func() { _, _ = in.Close(), cmd.Wait() }()
+			if line, _ := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+				t.Skipf("an overlay cannot be mounted here: %q", line)
+			}
+			if k := inKernelOf(container.Container{PID: cmd.Process.Pid}); k.HasLayer != c.hasLayer || (len(k.Layers.Lower) > 0) != c.hasLayer {
+				t.Errorf("its layers are %+v", k.Layers)
+			}
+		})
 	}
 }
