@@ -68,7 +68,7 @@ func (f *Finder) inNamespace(ctx context.Context, c *client.Client, namespace st
 		}
 		info := known[t.ID]
 		one := Container{
-			Engine: Containerd, ID: t.ID, Name: short(t.ID), Image: info.Image,
+			Engine: Containerd, ID: t.ID, Name: nameOr(info.Labels[nerdctlName], t.ID), Image: info.Image,
 			Labels: info.Labels, PID: int(t.Pid), Told: namespace != mobyNamespace,
 		}
 		switch namespace {
@@ -76,9 +76,6 @@ func (f *Finder) inNamespace(ctx context.Context, c *client.Client, namespace st
 			one.Engine = Docker // which did not report it itself
 		case kubernetesNamespace:
 			one.Engine = Kubernetes
-		}
-		if name := info.Labels[nerdctlName]; name != "" {
-			one.Name = name
 		}
 		if name, ok := kubernetes(info.Labels); ok {
 			one.Name = name

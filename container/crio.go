@@ -100,7 +100,7 @@ func parseCRIO(body []byte, id string) (Container, error) {
 	}
 	name, ok := kubernetes(is.Labels)
 	if !ok {
-		name = cmp.Or(is.Name, short(id))
+		name = nameOr(is.Name, id)
 	}
 	return Container{
 		Told: true, Engine: Kubernetes, ID: id, Name: name,

@@ -110,8 +110,17 @@ func dialect(ctx context.Context, c *client.Client) (Engine, error) {
 	return Docker, nil
 }
 
-// plainName is what engines let a container be called. A user's socket may answer with any name.
+// plainName is what engines let a container be called. A user's socket may answer with any name, and one that
+// begins with a hyphen is a flag in the commands that tare shows to be copied.
 var plainName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+
+// nameOr is a name that an engine reported, if it is such, or else as much of the id as engines show.
+func nameOr(name, id string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return short(id)
+}
 
 // inspect describes one container, nil where it has ended. With an error it is as the list has it.
 func inspect(ctx context.Context, c *client.Client, engine Engine, s container.Summary) (*Container, error) {
@@ -130,9 +139,7 @@ func inspect(ctx context.Context, c *client.Client, engine Engine, s container.S
 			slices.MinFunc(s.Names, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") }),
 			"/",
 		)
-		if plainName.MatchString(name) {
-			found.Name = name
-		}
+		found.Name = nameOr(name, s.ID)
 	}
 	if name, ok := kubernetes(s.Labels); ok {
 		found.Engine, found.Name = Kubernetes, name

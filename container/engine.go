@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,17 +22,15 @@ const (
 )
 
 // kubernetes names what Kubernetes runs: namespace/pod/container, and
-// namespace/pod for the container that holds the pod's namespaces.
+// namespace/pod for the container that holds the pod's namespaces. Labels that
+// Kubernetes would not give are somebody else's.
 func kubernetes(labels map[string]string) (name string, ok bool) {
-	namespace, pod := labels[labelNamespace], labels[labelPod]
-	if namespace == "" || pod == "" {
-		return "", false
-	}
-	name = namespace + "/" + pod
+	parts := []string{labels[labelNamespace], labels[labelPod]}
 	if c := labels[labelContainer]; c != "" && c != sandboxName {
-		name += "/" + c
+		parts = append(parts, c)
 	}
-	return name, true
+	isOther := func(part string) bool { return !plainName.MatchString(part) }
+	return strings.Join(parts, "/"), !slices.ContainsFunc(parts, isOther)
 }
 
 // reach reports whether somebody listens at the socket: nil where there is no

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -126,6 +127,37 @@ func TestAllFromEngines(t *testing.T) {
 	all, _, err = h.finder(podman).All(t.Context())
 	if err != nil || len(all) != 2 || all[1].Engine != Podman {
 		t.Errorf("podman's is found as %+v (%v)", all, err)
+	}
+}
+
+// Commands that are shown to be copied name containers: no engine has one that would be a flag there.
+func TestNamesThatAreFlags(t *testing.T) {
+	h := newHost(t, unified, "/docker/"+hexA+" 100\n/docker/"+hexB+" 200")
+	flag := map[string]string{labelNamespace: "--json=", labelPod: "etc/passwd"}
+	for _, labels := range []map[string]string{
+		flag,
+		{labelNamespace: "shop", labelPod: "cart", labelContainer: "--all"},
+		{labelNamespace: "shop", labelPod: "a b"},
+		{labelNamespace: "-n", labelPod: "cart"},
+	} {
+		all, _, err := h.finder(engine(t, "Engine",
+			answer{id: hexA, name: "web", pid: 100, labels: labels}, answer{id: hexB, name: "--all", pid: 200, labels: labels},
+		)).All(t.Context())
+		if want := []string{"docker " + short(hexB), "docker web"}; err != nil || !slices.Equal(names(all), want) {
+			t.Errorf("%v: found %q (%v), want %q", labels, names(all), err, want)
+		}
+	}
+	for name, want := range map[string]string{"web-1": "web-1", "": short(hexA), "--all": short(hexA), "-h": short(hexA), "a b": short(hexA)} {
+		if got := nameOr(name, hexA); got != want {
+			t.Errorf("%q is called %s, want %s", name, got, want)
+		}
+		crio, err := json.Marshal(map[string]any{"name": name, "pid": 1, "labels": flag})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := parseCRIO(crio, hexA); err != nil || c.Name != want {
+			t.Errorf("CRI-O's %q is called %s (%v), want %s", name, c.Name, err, want)
+		}
 	}
 }
 

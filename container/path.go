@@ -62,8 +62,8 @@ func ParsePath(name string) (Owner, bool) {
 		switch {
 		case o.Name == "":
 			o.Name = short(o.ID)
-		case o.Name[0] == '-':
-			o.Name = o.Path // no flag of a command
+		case !plainName.MatchString(o.Name):
+			o.Name = o.Path // no flag of a command, and no other way to name one, as pid:1
 		}
 		return o, true
 	}

@@ -58,6 +58,7 @@ func TestParsePath(t *testing.T) {
 		{path: "/"},
 		{path: ""},
 		{path: "/lxc.payload.--all", engine: Cgroup, id: "--all", name: "/lxc.payload.--all"}, // no flag
+		{path: "/lxc/pid:1", engine: Cgroup, id: "pid:1", name: "/lxc/pid:1"},                 // no process
 		{
 			path: "/system.slice/docker-" + hexA + ".scope/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod" + systemdUID + ".slice/cri-containerd-" + hexB + ".scope",
 			own:  "/system.slice/docker-" + hexA + ".scope", engine: Docker, id: hexA, // kind in docker
@@ -121,7 +122,7 @@ func FuzzParsePath(f *testing.F) {
 			}
 			return
 		}
-		if o.Engine == "" || o.ID == "" || o.Name == "" || o.Name[0] == '-' || !strings.HasPrefix(o.Path, "/") {
+		if o.Engine == "" || o.ID == "" || o.Name == "" || o.Name != o.Path && !plainName.MatchString(o.Name) || !strings.HasPrefix(o.Path, "/") {
 			t.Errorf("%q belongs to %+v, which lacks something", name, o)
 		}
 		// The own group is a container's, and the same one's.
