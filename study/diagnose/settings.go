@@ -98,7 +98,8 @@ func memoryCommand(f *Facts, limit int64) string {
 // unitOf is the unit of systemd that a control group is; empty where it is none.
 func unitOf(c container.Container) string {
 	name := path.Base(c.Cgroup)
-	if c.Engine != container.Cgroup || !strings.HasSuffix(name, ".service") && !strings.HasSuffix(name, ".scope") {
+	// A user who names a group is not to give systemctl a flag.
+	if c.Engine != container.Cgroup || name[0] == '-' || !strings.HasSuffix(name, ".service") && !strings.HasSuffix(name, ".scope") {
 		return ""
 	}
 	return name
