@@ -17,7 +17,7 @@ import (
 
 const ms = time.Millisecond
 
-var quietHost = &Host{CPUs: 2, Kernel: quota.DefaultKernel, Names: []string{"web", "batch"}}
+var quietHost = &Host{CPUs: 2, Kernel: quota.DefaultKernel, Containers: []container.Container{{Name: "web"}, {Name: "batch"}}}
 
 // isolated is a container that does 30 ms of work once a second, under a quota of 13 ms in
 // each 100 ms: 13 ms are done, the rest of the period is waited for, twice over. Each piece of
@@ -135,6 +135,7 @@ func TestCommandsThatTheOwnerTakes(t *testing.T) {
 		{of(container.Container{Engine: container.Docker, Name: "x;id"}, 2), "docker update --cpu-period 100000 --cpu-quota 30000 'x;id'"},
 		{of(container.Container{Engine: container.Kubernetes}, 2), "resources: {limits: {cpu: 300m}}"},
 		{of(container.Container{Engine: container.Cgroup, Cgroup: `/sys/fs/cgroup/a\x2d;b.service`}, 2), `systemctl set-property 'a\x2d;b.service' CPUQuota=30% CPUQuotaPeriodSec=100ms`},
+		{of(container.Container{Engine: container.Cgroup, Cgroup: "/sys/fs/cgroup/lxc/--host=x.scope"}, 1), "echo 30000 > '/sys/fs/cgroup/cpu/my app/cpu.cfs_quota_us'"},
 		{of(container.Container{Engine: container.Cgroup}, 1), "echo 30000 > '/sys/fs/cgroup/cpu/my app/cpu.cfs_quota_us'"},
 		{of(container.Container{Engine: container.Cgroup}, 2), "echo 30000 100000 > '/sys/fs/cgroup/cpu/my app/cpu.max'"},
 	} {
@@ -199,8 +200,29 @@ func TestANoisyNeighbourIsNamed(t *testing.T) {
 	}
 	near(t, "cost", found.Cost.Rate, 2.3/8)
 	near(t, "each", found.Cost.Each.Seconds(), 2.3/80)
-	if found.Set[0].Command != "tare place web batch" {
-		t.Errorf("to be set: %+v", found.Set)
+	if found.Set[0].Command != "tare place web batch" || found.Detail != "tare place web batch" {
+		t.Errorf("to be set: %+v, in detail %s", found.Set, found.Detail)
+	}
+}
+
+// A process chooses its command, by which it is shown, and commands name it by its id.
+func TestCommandsNameProcessesByTheirIDs(t *testing.T) {
+	process := container.Container{Engine: container.Process, ID: "7", Name: "--json=x/7"}
+	h := *quietHost
+	h.Containers = []container.Container{process, {Engine: container.Process, ID: "8", Name: "--all/8"}}
+	f := victim()
+	f.Container = process
+	if found := one(t, Diagnose(&h, []*Facts{f})); found.Set[0].Command != "tare place pid:7 pid:8" || found.Detail != "tare place pid:7 pid:8" {
+		t.Errorf("to be set: %+v, in detail %s", found.Set, found.Detail)
+	}
+	for kind, want := range map[Kind]string{Throttled: "tare causes pid:7", MemoryLimit: "tare faults pid:7"} {
+		if got := explanations[kind].detail(process, &Finding{Container: process.Name}); got != want {
+			t.Errorf("%s: %s, want %s", kind, got, want)
+		}
+	}
+	h.modelled = mostModelled
+	if got := remedies(&h, &Facts{Container: process}, work{}); len(got) != 1 || got[0].Command != "tare diagnose pid:7" {
+		t.Errorf("throttled: %+v", got)
 	}
 }
 

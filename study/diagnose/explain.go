@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/container"
 	"tare/report"
 	"tare/terminal"
 )
@@ -15,11 +16,17 @@ type explanation struct {
 	cost   string // the formula
 	source string // of the formula, or the model
 	silent string // when it is not reported: the rule against false alarms
-	// detail is the command that shows more; nil where there is none.
-	detail func(f *Finding) string
+	// detail is the command that shows more of a container's finding; nil where there is none.
+	detail func(c container.Container, f *Finding) string
 }
 
-func causesOf(f *Finding) string { return "tare causes " + terminal.Shell(f.Container) }
+func causesOf(c container.Container, _ *Finding) string {
+	return "tare causes " + terminal.Shell(c.Argument())
+}
+
+func command(line string) func(container.Container, *Finding) string {
+	return func(container.Container, *Finding) string { return line }
+}
 
 // explanations are of all kinds. docs/diagnose.md has a section on each.
 var explanations = map[Kind]explanation{
@@ -43,17 +50,14 @@ var explanations = map[Kind]explanation{
 		cost:   "pieces of work a second * what a piece waited, the part behind that container.",
 		source: "Measured: sched_wakeup and sched_switch, with the group that had the CPU.",
 		silent: "Below 0.01 s/s, below a quarter of the container's waiting, or the container computes and had its share.",
-		detail: func(f *Finding) string {
-			neighbour := strings.TrimPrefix(f.ID, idOf(f.Container, Neighbour)+":")
-			return "tare place " + terminal.Shell(f.Container) + " " + terminal.Shell(neighbour)
-		},
+		detail: func(_ container.Container, f *Finding) string { return f.Set[0].Command },
 	},
 	MemoryLimit: {
 		means:  "The memory limit is below the working set: pages that were pushed out are used again.",
 		cost:   "the group's own memory pressure (PSI, version 2); elsewhere pages used again a second * 100 us.",
 		source: "Measured with PSI (Documentation/accounting/psi.rst); else the time of one read from a fast disk is assumed.",
 		silent: "There is no limit, usage did not meet it, or fewer than 10 pages a second were used again.",
-		detail: func(f *Finding) string { return "tare faults " + terminal.Shell(f.Container) },
+		detail: func(c container.Container, _ *Finding) string { return "tare faults " + terminal.Shell(c.Argument()) },
 	},
 	Checks: {
 		means:  "The health check takes more CPU time than it is worth.",
@@ -78,21 +82,21 @@ var explanations = map[Kind]explanation{
 		cost:   "packets a second * 4 us.",
 		source: "Estimated: a trip over the bridge takes 1.5 to 7.5 us longer (docs/results/latency.md), on another host.",
 		silent: "Below 0.01 s/s, in the host's network, or where the userland proxy is found.",
-		detail: func(*Finding) string { return "tare latency network --quick" },
+		detail: command("tare latency network --quick"),
 	},
 	Layers: {
 		means:  "The program looks up or lists files in a deep stack of image layers.",
 		cost:   "time in the code of the overlay file system, less what one layer would take, in each second.",
 		source: "Estimated: samples of kernel stacks; lookups and listings by depth as in S4.6 and S4.7.",
 		silent: "Below 0.01 s/s, or below 20 samples; or a user mounted the layers in a user namespace (rootless engines).",
-		detail: func(*Finding) string { return "tare latency files --quick" },
+		detail: command("tare latency files --quick"),
 	},
 	CopyUps: {
 		means:  "Files of the image are opened for writing, and copied whole into the container's layer first.",
 		cost:   "time of copying, on the CPU and waiting for the disk, in each second.",
 		source: "Measured: samples of kernel stacks and waits. Without waits it is a lower bound, and called estimated.",
 		silent: "Below 16 MiB copied, or below 0.01 s/s.",
-		detail: func(*Finding) string { return "tare latency files --quick" },
+		detail: command("tare latency files --quick"),
 	},
 	Seccomp: {
 		means:  "The filter of system calls takes a part of each call.",
@@ -107,7 +111,7 @@ var explanations = map[Kind]explanation{
 			"* (containers - 1) / (compared - 1).",
 		source: "Page tables: S1's classes of entries. Equal pages: hashes of a sample, with an interval of 95 % (package census).",
 		silent: "The lower bound of the interval is below 0.1 % of the host's memory, or the image has one container.",
-		detail: func(f *Finding) string { return "tare pages --all --contents" },
+		detail: command("tare pages --all --contents"),
 	},
 	Unpinned: {
 		means:  "A quota of one or two CPUs is spread over all CPUs of a larger host, and threads move between them.",

@@ -98,9 +98,8 @@ type Host struct {
 	// Waited is for how long, in each second, all containers' threads waited for a CPU behind
 	// somebody. [Diagnose] sets it.
 	Waited float64
-	// Names are those of the containers that were watched, by the index that
-	// [bursts.Behind] has.
-	Names []string
+	// Containers are those that were watched, by the index that [bursts.Behind] has.
+	Containers []container.Container
 
 	modelled int // containers whose settings were computed
 }
@@ -120,12 +119,12 @@ func Diagnose(h *Host, all []*Facts) []Finding {
 	var found []Finding
 	for _, f := range all {
 		for _, rule := range rules {
-			found = append(found, rule(h, f)...)
-		}
-	}
-	for i := range found {
-		if e := explanations[found[i].Kind]; e.detail != nil {
-			found[i].Detail = e.detail(&found[i])
+			for _, one := range rule(h, f) {
+				if e := explanations[one.Kind]; e.detail != nil {
+					one.Detail = e.detail(f.Container, &one)
+				}
+				found = append(found, one)
+			}
 		}
 	}
 	Sort(found, "cost")

@@ -92,7 +92,7 @@ func vanilla() *Facts {
 }
 
 func TestASmallContainerThatMoves(t *testing.T) {
-	large := &Host{CPUs: 16, Names: []string{"web"}}
+	large := &Host{CPUs: 16, Containers: []container.Container{{Name: "web"}}}
 	found := one(t, Diagnose(large, []*Facts{vanilla()}))
 	if found.Kind != Unpinned || found.Level != Medium || found.Based != Estimated {
 		t.Errorf("%s is %s and %s, want unpinned, medium and estimated", found.ID, found.Level, found.Based)
@@ -290,7 +290,7 @@ func TestTheEndedAreLeftOut(t *testing.T) {
 
 // Who waits for a CPU learns behind whom most of all, and what would end that.
 func TestBehindWhomItWaits(t *testing.T) {
-	host := &Host{CPUs: 2, Names: []string{"web", "a", "b", "c"}}
+	host := &Host{CPUs: 2, Containers: []container.Container{{Name: "web"}, {Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	for says, c := range map[string]struct {
 		behind []bursts.Behind
 		set    string

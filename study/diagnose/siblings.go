@@ -125,9 +125,9 @@ func compareSiblings(ctx context.Context, all []*Facts, memory int64) (notes []s
 		}
 		if chosen < 2 {
 			of := images[image]
-			notes = append(notes, fmt.Sprintf("the memory of image %s was not compared, its page tables are too large: tare pages %s %s",
+			notes = append(notes, fmt.Sprintf("the memory of image %s was not compared, its page tables are too large: tare pages %s",
 				nameOfImage(of[0].Container),
-				terminal.Shell(of[0].Container.Name), terminal.Shell(of[1].Container.Name)))
+				terminal.Shell(of[0].Container.Argument(), of[1].Container.Argument())))
 		}
 	}
 	if len(members) < 2 {

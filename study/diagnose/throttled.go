@@ -163,7 +163,7 @@ func remedies(h *Host, f *Facts, w work) []Remedy {
 		return []Remedy{{Says: "a greater quota of the group above it, " + f.QuotaOf}}
 	}
 	if h.modelled == mostModelled {
-		return []Remedy{{Says: "a greater quota: diagnose this container alone to learn which", Command: "tare diagnose " + terminal.Shell(f.Container.Name)}}
+		return []Remedy{{Says: "a greater quota: diagnose this container alone to learn which", Command: "tare diagnose " + terminal.Shell(f.Container.Argument())}}
 	}
 	h.modelled++
 	var all []Remedy

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/container"
 	"tare/probe/bursts"
 	"tare/report"
 	"tare/terminal"
@@ -69,13 +70,14 @@ func hasItsShare(f *Facts, waited time.Duration) bool {
 }
 
 func neighbour(h *Host, f *Facts, g int, behind time.Duration) Finding {
-	name := h.Names[g]
+	other := h.Containers[g]
+	name := other.Name
 	one := finding(f.Container, Neighbour, perPiece(f, behind))
 	one.ID += ":" + name
 	one.Says = "waits for a CPU behind " + name
 	one.Set = []Remedy{{
 		Says:    "CPUs of their own for the two",
-		Command: "tare place " + terminal.Shell(f.Container.Argument(), name),
+		Command: "tare place " + terminal.Shell(f.Container.Argument(), other.Argument()),
 	}}
 	one.Evidence = waits(f, fact("behind "+name, behind, f))
 	if f.During.Throttled > 0 {
@@ -102,15 +104,18 @@ func crowd(h *Host, f *Facts, behind map[int]time.Duration, rest time.Duration) 
 		},
 		{"the kernel's threads", behind[bursts.Kernel], Remedy{Says: fixed + "the kernel's threads work for the whole host"}},
 	}
-	if names, sum := containers(h, f, behind); len(names) > 0 {
-		shown := names[:min(len(names), mostNamed)]
+	if others, sum := containers(h, f, behind); len(others) > 0 {
+		shown, arguments := []string{}, []string{f.Container.Argument()}
+		for _, c := range others[:min(len(others), mostNamed)] {
+			shown, arguments = append(shown, c.Name), append(arguments, c.Argument())
+		}
 		whom := "other containers: " + strings.Join(shown, ", ")
-		if more := len(names) - len(shown); more > 0 {
+		if more := len(others) - len(shown); more > 0 {
 			whom += fmt.Sprintf(" and %d more", more)
 		}
 		parts = append(parts, part{whom, sum, Remedy{
 			Says:    "CPUs of their own for them",
-			Command: "tare place " + terminal.Shell(append([]string{f.Container.Argument()}, shown...)...),
+			Command: "tare place " + terminal.Shell(arguments...),
 		}})
 	}
 	parts = slices.DeleteFunc(parts, func(p part) bool { return p.time == 0 })
@@ -133,17 +138,17 @@ func crowd(h *Host, f *Facts, behind map[int]time.Duration, rest time.Duration) 
 }
 
 // containers are the other containers among those behind whom was waited, the one of most time first.
-func containers(h *Host, f *Facts, behind map[int]time.Duration) (names []string, sum time.Duration) {
+func containers(h *Host, f *Facts, behind map[int]time.Duration) (others []container.Container, sum time.Duration) {
 	for _, g := range longest(behind) {
 		if isOther(h, f, g) {
-			names, sum = append(names, h.Names[g]), sum+behind[g]
+			others, sum = append(others, h.Containers[g]), sum+behind[g]
 		}
 	}
-	return names, sum
+	return others, sum
 }
 
 // isOther tells whether somebody behind whom was waited is another container, which has a name.
-func isOther(h *Host, f *Facts, g int) bool { return g >= 0 && g < len(h.Names) && g != f.Self }
+func isOther(h *Host, f *Facts, g int) bool { return g >= 0 && g < len(h.Containers) && g != f.Self }
 
 // longest are those behind whom was waited, the one of most time first.
 func longest(behind map[int]time.Duration) []int {

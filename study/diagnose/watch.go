@@ -242,7 +242,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 			continue
 		}
 		targets, watched = append(targets, t), append(watched, s)
-		h.Names = append(h.Names, s.facts.Container.Name)
+		h.Containers = append(h.Containers, s.facts.Container)
 	}
 	var recording *bursts.Recording
 	var inKernel *kernelWatch
