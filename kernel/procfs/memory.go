@@ -27,24 +27,31 @@ const mostKept = 1000
 
 // readOfMemory is [Process.readMost] of such a file.
 func (p Process) readOfMemory(name string, most int) ([]byte, error) {
+	return OfMemory(p, name, func() ([]byte, error) { return p.readMost(name, most) })
+}
+
+// OfMemory looks at such a file, or into such a directory, as map_files is. While one look has not returned, its
+// error is an [ErrLocked].
+func OfMemory[T any](p Process, name string, look func() (T, error)) (T, error) {
+	var none T
 	path := p.Path(name)
 	locked := func() error { return fmt.Errorf("process %d: %w", p.PID, ErrLocked) }
 	kept.Lock()
 	isKept, others := kept.paths[path], len(kept.paths)
 	kept.Unlock()
 	if isKept || others >= mostKept {
-		return nil, locked()
+		return none, locked()
 	}
 	type answer struct {
-		b   []byte
-		err error
+		found T
+		err   error
 	}
 	came := make(chan answer, 1)
 	go func() {
-		b, err := p.readMost(name, most)
+		found, err := look()
 		kept.Lock()
 		defer kept.Unlock()
-		came <- answer{b, err}
+		came <- answer{found, err}
 		delete(kept.paths, path)
 	}()
 	// The more are kept, the shorter each is waited for: a user may have many such processes.
@@ -52,17 +59,17 @@ func (p Process) readOfMemory(name string, most int) ([]byte, error) {
 	defer late.Stop()
 	select {
 	case a := <-came:
-		return a.b, a.err
+		return a.found, a.err
 	case <-late.C:
 	}
 	kept.Lock()
 	defer kept.Unlock()
 	select {
 	case a := <-came:
-		return a.b, a.err
+		return a.found, a.err
 	default:
 		kept.paths[path] = true
-		return nil, locked()
+		return none, locked()
 	}
 }
 

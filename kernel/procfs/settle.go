@@ -1,6 +1,7 @@
 package procfs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,23 +15,35 @@ const resolveCached = 0x20
 // Settle asks the kernel for the paths whose text has two readings: with "\012" in them, or
 // with " (deleted)" at the end. /proc/PID/map_files has the path without escapes and leads to
 // the file itself. Where it cannot be read the text's first reading stays: without
-// CAP_CHECKPOINT_RESTORE, and before Linux 5.12, which has no RESOLVE_CACHED.
+// CAP_CHECKPOINT_RESTORE, while the process' memory is locked, and before Linux 5.12, which has no RESOLVE_CACHED.
 func (p Process) Settle(maps []Mapping) {
 	for i := range maps {
 		m := &maps[i]
 		if !m.Deleted && !strings.Contains(m.Path, "\n") {
 			continue
 		}
-		link := p.Path(fmt.Sprintf("map_files/%x-%x", m.Start, m.End))
-		name, err := os.Readlink(link)
-		if err != nil {
-			continue
+		was := *m
+		settled, err := OfMemory(p, "map_files", func() (Mapping, error) { return p.settled(was) })
+		if errors.Is(err, ErrLocked) {
+			return
 		}
-		m.Path, m.Deleted = strings.CutSuffix(name, deleted)
-		if m.Deleted && p.holds(link, name) {
-			m.Path, m.Deleted = name, false
+		if err == nil {
+			*m = settled
 		}
 	}
+}
+
+func (p Process) settled(m Mapping) (Mapping, error) {
+	link := p.Path(fmt.Sprintf("map_files/%x-%x", m.Start, m.End))
+	name, err := os.Readlink(link)
+	if err != nil {
+		return m, err
+	}
+	m.Path, m.Deleted = strings.CutSuffix(name, deleted)
+	if m.Deleted && p.holds(link, name) {
+		m.Path, m.Deleted = name, false
+	}
+	return m, nil
 }
 
 // holds reports whether the file that a link leads to is at that path, in the process' root or

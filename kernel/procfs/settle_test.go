@@ -1,11 +1,14 @@
 package procfs
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"tare/kernel/filesystem/fusetest"
 )
 
 // What the text of maps leaves open, the kernel says.
@@ -103,4 +106,22 @@ func replaceByLikeness(path string) error {
 		return err
 	}
 	return os.WriteFile(path+" (deleted)", nil, 0o600)
+}
+
+// The files that a process maps cannot be looked up while its memory is locked.
+func TestSettleWithLockedMemory(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	s := fusetest.Mount(t, 4096)
+	p := FS(t.TempDir()).Process(7)
+	if err := errors.Join(os.Mkdir(p.Path(""), 0o755), os.Symlink(s.Directory, p.Path("map_files"))); err != nil {
+		t.Fatal(err)
+	}
+	s.Silence()
+	maps := []Mapping{{Path: "/one", Deleted: true}, {Path: "/other", Deleted: true}}
+	s.Ends(t, "a mapped file", func() { p.Settle(maps) })
+	if !maps[0].Deleted || maps[1].Path != "/other" {
+		t.Errorf("they are %+v", maps)
+	}
 }

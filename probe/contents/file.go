@@ -79,7 +79,9 @@ func about(m Mapped, err error) error {
 // Its file system is asked about nothing before it is known to be the kernel's own.
 func identify(proc procfs.FS, m Mapped, read func(f *os.File, length int64) error) (length int64, err error) {
 	process := proc.Process(m.PID)
-	pinned, err := file.Pin(process.Path(fmt.Sprintf("map_files/%x-%x", m.Start, m.End)))
+	pinned, err := procfs.OfMemory(process, "map_files", func() (*file.Pinned, error) {
+		return file.Pin(process.Path(fmt.Sprintf("map_files/%x-%x", m.Start, m.End)))
+	})
 	if err != nil {
 		return 0, err
 	}

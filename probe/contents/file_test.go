@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tare/kernel/file"
+	"tare/kernel/filesystem/fusetest"
 	"tare/kernel/mount"
 	"tare/kernel/procfs"
 )
@@ -64,6 +65,27 @@ func TestFilesThatAreNotAsked(t *testing.T) {
 	if _, err := identify(proc, m, nil); !errors.Is(err, file.ErrNotRegular) {
 		t.Errorf("a device: %v", err)
 	}
+}
+
+// No file can be looked up that a process maps while its memory is locked.
+func TestFilesOfLockedMemory(t *testing.T) {
+	if !fusetest.Apart(t) {
+		return
+	}
+	s := fusetest.Mount(t, 4096)
+	proc := t.TempDir()
+	if err := os.Mkdir(filepath.Join(proc, "7"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(s.Directory, filepath.Join(proc, "7/map_files")); err != nil {
+		t.Fatal(err)
+	}
+	s.Silence()
+	s.Ends(t, "a mapped file", func() {
+		if _, err := identify(procfs.FS(proc), Mapped{PID: 7, Start: 0x1000, End: 0x2000}, nil); !errors.Is(err, procfs.ErrLocked) {
+			t.Error(err)
+		}
+	})
 }
 
 // A file of many GiB need not have a byte on its disk.
