@@ -95,14 +95,19 @@ func (e *engine) docker(t *testing.T, in io.Reader, args ...string) string {
 // start starts a container that runs one of this program's programs.
 func (e *engine) start(t *testing.T, name, program string, options ...string) string {
 	t.Helper()
+	return e.run(t, name, []string{"/program"}, append(options, "-e", programVariable+"="+program, "-e", "GOMAXPROCS=1")...)
+}
+
+// run starts a container that runs a command.
+func (e *engine) run(t *testing.T, name string, command []string, options ...string) string {
+	t.Helper()
 	name = fmt.Sprintf("tare-%s-%d", name, os.Getpid())
 	e.names = append(e.names, name)
 	if !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "--publish") }) {
 		options = append(options, "--network", "none")
 	}
-	args := append([]string{"run", "-d", "--name", name, "--cgroup-parent", e.parent,
-		"-e", programVariable + "=" + program, "-e", "GOMAXPROCS=1"}, options...)
-	e.docker(t, nil, append(args, e.image, "/program")...)
+	args := slices.Concat([]string{"run", "-d", "--name", name, "--cgroup-parent", e.parent}, options, []string{e.image}, command)
+	e.docker(t, nil, args...)
 	return name
 }
 
@@ -151,8 +156,9 @@ func TestThrottledInDocker(t *testing.T) {
 	quota := func(micros string) []string { return []string{"--cpu-period", "100000", "--cpu-quota", micros} }
 	held := e.start(t, "quota", "30ms 970ms", quota("13000")...)
 	enough := e.start(t, "enough", "30ms 970ms", quota("40000")...)
-	// Where waking takes more than 1 ms, it waits for the rest of a period: up to 0.02 s/s, which is harmless.
-	sleeper := e.start(t, "sleeper", "0ms 5s", quota("1000")...)
+	// Where waking takes more than 1 ms, it waits for the rest of a period. It has one thread, and wakes once
+	// in the watch at most.
+	sleeper := e.run(t, "sleeper", []string{"/bin/sh", "-c", "while sleep 8; do :; done"}, quota("1000")...)
 	victim := e.start(t, "victim", "30ms 70ms", "--cpuset-cpus", "0")
 	noisy := e.start(t, "noisy", "compute", "--cpuset-cpus", "0")
 	all := e.find(t)
