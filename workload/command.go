@@ -70,7 +70,7 @@ func (c command) Drive(ctx context.Context, t Trial) error {
 
 func wallMetric(primary bool) Metric {
 	return Metric{Name: "wall", Unit: "s", Better: Lower, Primary: primary,
-		Doc: "from the request to launch to the program's end"}
+		Doc: "from the request to launch, on bare metal from the execution, to the program's end"}
 }
 
 func cpuMetric(primary bool) Metric {
