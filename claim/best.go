@@ -182,22 +182,52 @@ func (p Pool) IDs() (all []string) {
 // blocks are those in which something was measured without a disturbance, or the rounds.
 func (p Pool) blocks() (n int) {
 	for _, r := range p {
-		seen := map[int]bool{}
-		for _, t := range r.Trials {
-			if t.Block > 0 && t.Attempt != record.MadeAgain && t.Error == "" && len(t.Taint) == 0 {
-				seen[t.Block] = true
-			}
-		}
-		n += len(seen)
+		n += Blocks(r)
 	}
 	return n
+}
+
+// Blocks is how many blocks, or rounds, a run has of each of its groups, at least, in which nothing was
+// disturbed. Trials that failed are among them: a condition that always fails does so again.
+func Blocks(run record.Run) int {
+	type place struct {
+		group string
+		block int
+	}
+	last, disturbed := map[place]int{}, map[place]bool{}
+	for _, t := range run.Trials {
+		at := place{t.Workload, t.Block}
+		last[at] = max(last[at], t.Attempt)
+	}
+	for _, t := range run.Trials {
+		at := place{t.Workload, t.Block}
+		if t.Block == 0 || t.Attempt == record.MadeAgain || t.Attempt != last[at] {
+			continue
+		}
+		disturbed[at] = disturbed[at] || len(t.Taint) > 0
+	}
+	count := map[string]int{}
+	for _, c := range run.Conditions {
+		count[c.Workload] = 0
+	}
+	for at := range disturbed {
+		if !disturbed[at] {
+			count[at.group]++
+		}
+	}
+	if len(count) == 0 {
+		return 0
+	}
+	return slices.Min(slices.Collect(maps.Values(count)))
 }
 
 // took is for how long its trials measured.
 func (p Pool) took() (all time.Duration) {
 	for _, r := range p {
 		for _, t := range r.Trials {
-			all += t.Elapsed
+			if t.Attempt != record.MadeAgain && len(t.Taint) == 0 {
+				all += t.Elapsed
+			}
 		}
 	}
 	return all

@@ -98,7 +98,7 @@ func ofBlocks(id string, hours, blocks int) record.Run {
 	r := finished(id, noon.Add(time.Duration(hours)*time.Hour))
 	r.Conditions = []record.Condition{{ID: "empty@docker", Workload: "empty", Platform: "docker"}}
 	for block := 1; block <= blocks; block++ {
-		r.Trials = append(r.Trials, record.Trial{ID: int64(100*hours + block), Condition: "empty@docker", Block: block, Attempt: 1})
+		r.Trials = append(r.Trials, record.Trial{ID: int64(100*hours + block), Condition: "empty@docker", Workload: "empty", Block: block, Attempt: 1})
 	}
 	return r
 }
@@ -130,7 +130,7 @@ func TestBestTakesTheRunOfMostConditions(t *testing.T) {
 	of := func(id string, hours, blocks int, conditions ...string) record.Run {
 		r := ofBlocks(id, hours, blocks)
 		for _, c := range conditions {
-			r.Conditions = append(r.Conditions, record.Condition{ID: c})
+			r.Conditions = append(r.Conditions, record.Condition{ID: c, Workload: "empty"})
 		}
 		return r
 	}

@@ -2,8 +2,6 @@ package claim
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"tare/record"
@@ -31,7 +29,6 @@ func changes(then, now record.Host) []string {
 		{"huge pages", then.THP, now.THP},
 		{"generations of pages", then.Generations, now.Generations},
 		{"page merging", then.KSM, now.KSM},
-		{"mitigations", listed(then.Mitigated), listed(now.Mitigated)},
 		{"LSM", then.LSM, now.LSM},
 		{"boot parameters", then.CmdLine, now.CmdLine},
 	} {
@@ -51,15 +48,6 @@ func Unchanged(then, now record.Host) error {
 		return fmt.Errorf("the host has changed: %s", strings.Join(all, ", "))
 	}
 	return nil
-}
-
-// listed is a table in one line.
-func listed(table map[string]string) string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(table)) {
-		all = append(all, name+": "+table[name])
-	}
-	return strings.Join(all, "; ")
 }
 
 func orNone(s string) string {

@@ -115,6 +115,15 @@ func (a *app) runReproduce(cmd *cobra.Command, f *reproduceFlags, claims []claim
 		if err := file.OutputDirectory(r.pages()); err != nil {
 			return usageError("--out: %v", err)
 		}
+		// What a killed run left is undone first: it may have set what the host is known by.
+		session, _, err := lab.OpenSession(cmd.Context(), lab.LockPath, dir, "reproduce")
+		if err == nil {
+			err = session.Close()
+		}
+		if err != nil {
+			return err
+		}
+		r.here = hostRecord(hostfacts.Read("/"))
 	}
 	on, err := planningHost(cmd.Context(), dir)
 	if err != nil {
@@ -264,7 +273,7 @@ func (r *reproducing) blocks(listed record.Run) (int, error) {
 	}
 	defer store.Close()
 	run, err := store.Run(listed.ID)
-	return reproduction.BlocksOf(run), err
+	return claim.Blocks(run), err
 }
 
 // sameCode tells whether the measuring code of a run is this one.

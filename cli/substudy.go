@@ -487,9 +487,6 @@ func (a *app) resumeSub(
 	run record.Run,
 	out, json string,
 ) error {
-	if err := claim.Unchanged(run.Host, hostRecord(hostfacts.Read("/"))); err != nil {
-		return fmt.Errorf("run %s cannot be resumed: %w", run.ID, err)
-	}
 	cmd, s, err := a.readLine(commands, run.Command)
 	if err != nil {
 		return fmt.Errorf("run %s: %w", run.ID, err)
@@ -505,6 +502,10 @@ func (a *app) resumeSub(
 		out,
 		json,
 		func(m *measuring, d lab.Design) (record.Run, error) {
+			// What the run left has been undone by now, such as huge pages that were set.
+			if err := claim.Unchanged(run.Host, hostRecord(hostfacts.Read("/"))); err != nil {
+				return run, fmt.Errorf("run %s cannot be resumed: %w: measure it anew", run.ID, err)
+			}
 			return m.lab.Resume(ctx, d, run)
 		},
 	)

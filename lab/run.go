@@ -174,7 +174,7 @@ func (l *Lab) Resume(ctx context.Context, d Design, run record.Run) (record.Run,
 		return run, fmt.Errorf("run %s was imported: it cannot be resumed", run.ID)
 	}
 	if run.Plan.Code != Code {
-		return run, fmt.Errorf("run %s was measured by other code: measure it anew", run.ID)
+		return run, fmt.Errorf("run %s cannot be resumed: other code began it: measure it anew", run.ID)
 	}
 	// A run of a list has no trials, and what was measured would be measured again.
 	whole, err := l.Store.Run(run.ID)

@@ -361,7 +361,7 @@ func TestResumeRefusesAnotherDesign(t *testing.T) {
 	}
 	older := run
 	older.Plan.Code = Code - 1
-	if _, err := b.Resume(context.Background(), d, older); err == nil || !strings.Contains(err.Error(), "by other code") {
+	if _, err := b.Resume(context.Background(), d, older); err == nil || !strings.Contains(err.Error(), "other code") {
 		t.Errorf("got %v, want a refusal of what other code measured", err)
 	}
 	d.Groups[0].Conditions[1].ID = "w@other"

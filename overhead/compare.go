@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,6 +163,7 @@ func unjudged(was, is record.Run) (why, instead string) {
 	}
 	for _, d := range []struct{ what, was, is string }{
 		{"host name", was.Host.Hostname, is.Host.Hostname},
+		{"machine ID", cmp.Or(was.Host.Machine, is.Host.Machine), cmp.Or(is.Host.Machine, was.Host.Machine)},
 		{"CPU", was.Host.CPUModel, is.Host.CPUModel},
 		{"number of CPUs", fmt.Sprint(was.Host.CPUs), fmt.Sprint(is.Host.CPUs)},
 		{"architecture", was.Host.Arch, is.Host.Arch},

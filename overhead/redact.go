@@ -20,7 +20,7 @@ import (
 func Redact(run record.Run) record.Run {
 	r := newRedactor(run)
 	out := run
-	out.Host.Hostname, out.Host.CmdLine = "", ""
+	out.Host.Hostname, out.Host.Machine, out.Host.CmdLine = "", "", ""
 	out.Host.Mitigated = maps.Clone(run.Host.Mitigated)
 	out.Host.Versions = r.values(run.Host.Versions)
 	out.Command = r.command(run.Command)

@@ -12,48 +12,59 @@ import (
 	"tare/kernel/procfs"
 )
 
-// Untrusted is the error of a file that is not asked for, since a program may serve it.
+// Untrusted is the error of a file that is not asked for, since it may never answer.
 type Untrusted struct{ FSType string }
 
 func (u *Untrusted) Error() string {
-	return fmt.Sprintf("a file of %s, which a program may serve that never answers", u.FSType)
+	return fmt.Sprintf("a file of %s, which may never answer", u.FSType)
 }
 
-// Trust refuses a file whose file system may never answer: the error is an [*Untrusted], or says that
-// nothing is known of its mount. That is one which the process has, or this program.
+// Trust refuses a file that a program serves, which may never answer: the error is an [*Untrusted], or says
+// that nothing is known of its mount. The mount is looked for among the process' and this program's own.
 //
 // The file system is asked for nothing.
 func Trust(p procfs.Process, held *file.Pinned) error {
+	_, err := trust(p, held)
+	return err
+}
+
+func trust(p procfs.Process, held *file.Pinned) (procfs.Mount, error) {
 	id, err := held.Mount()
 	if err != nil {
-		return err
+		return procfs.Mount{}, err
 	}
 	theirs, _ := p.Mounts() // of a process that has ended there are none
 	ours, err := procfs.Host.Process(os.Getpid()).Mounts()
 	if err != nil {
-		return err
-	}
-	if m, ok := byID(theirs, id); ok {
-		return trusted(p, m, ours)
+		return procfs.Mount{}, err
 	}
 	// The root of a process may lie within one of our mounts, which it then does not list.
-	if m, ok := byID(ours, id); ok {
-		return trusted(p, m, ours)
+	for _, mounts := range [][]procfs.Mount{theirs, ours} {
+		if m, ok := byID(mounts, id); ok {
+			return m, trusted(p, m, ours)
+		}
 	}
-	return errors.New("a file of no mount that is known: what serves it is not known either")
+	return procfs.Mount{}, errors.New("a file of no mount that is known: what serves it is not known either")
 }
 
-// Pin takes hold of path within dir as [file.PinEntry] does, if no file system on the way may never answer: see
-// [Trust]. dir itself is not looked at so, if it is a path of more than one name.
+// Pin takes hold of path within dir as [file.PinEntry] does, if no program serves a file system on the way: see
+// [Trust]. Nor is a mount entered within dir that is over a network. dir itself is not looked at so, if it is
+// a path of more than one name.
 func Pin(p procfs.Process, dir, path string) (*file.Pinned, error) {
-	last := -1 // an entry on the same mount as its directory, which is held still
+	first, last := -1, -1 // an entry on the same mount as its directory, which is held still
 	return file.PinThrough(dir, path, func(at *file.Pinned) error {
 		id, err := at.Mount()
 		if err != nil || id == last {
 			return err
 		}
+		m, err := trust(p, at)
+		if first < 0 {
+			first = id
+		} else if err == nil && id != first && mayBeSilent(m) {
+			err = &Untrusted{m.FSType}
+		}
 		last = id
-		return Trust(p, at)
+		return err
 	})
 }
 

@@ -1,7 +1,6 @@
 package reproduction
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -33,8 +32,8 @@ type Stored struct {
 }
 
 // StateOf finds what is there of a run: one by the same code, with the same conditions, with an interval
-// and of at least the same time. Verdicts that are decided are enough, unless the extent is Full, where
-// they rest on all of its conditions; a quick one is content with fewer.
+// and of at least the same time. Full takes no verdict in place of a run. Otherwise decided verdicts are
+// enough. Unless the extent is Quick, their runs must have all of the conditions.
 func (s Stored) StateOf(r Run, extent Extent) (State, error) {
 	enough := r.wanted
 	if s.Short {
@@ -83,24 +82,6 @@ func (r Run) isPartOf(conditions []record.Condition) bool {
 	return !slices.ContainsFunc(r.Conditions, func(c record.Condition) bool {
 		return !slices.ContainsFunc(conditions, func(other record.Condition) bool { return other.ID == c.ID })
 	})
-}
-
-// BlocksOf is how many undisturbed blocks a run has of each of its groups, at least.
-func BlocksOf(run record.Run) int {
-	seen := map[string]map[int]bool{}
-	for _, c := range run.Conditions {
-		seen[c.Workload] = map[int]bool{}
-	}
-	for _, t := range run.Trials {
-		if t.Block > 0 && t.Attempt != record.MadeAgain && len(t.Taint) == 0 && seen[t.Workload] != nil {
-			seen[t.Workload][t.Block] = true
-		}
-	}
-	fewest := math.MaxInt
-	for _, blocks := range seen {
-		fewest = min(fewest, len(blocks))
-	}
-	return fewest
 }
 
 // own tells whether this tare could have made a run on this machine.

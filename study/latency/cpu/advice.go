@@ -76,7 +76,7 @@ func (r reading) quotaAboveDemand() []advise.Advice {
 			d.Figure, d.Unit = r.Value(g.base, service.Share), "% of a CPU"
 			return []advise.Advice{{
 				Rule: "quota-above-demand", Source: "S4", For: "this service at this load",
-				Set:      fmt.Sprintf("if you need a quota, set at least %s (`tare predict quota --p99 ...` finds the quota for another load)", c.Label),
+				Set:      fmt.Sprintf("if you need a quota, set at least %s (`tare predict quota SERVICE --p99 TIME` finds the quota for another load)", c.Label),
 				Setting:  quotaSetting(c),
 				Evidence: []advise.Evidence{e, d},
 			}}
