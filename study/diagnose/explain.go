@@ -80,7 +80,7 @@ var explanations = map[Kind]explanation{
 	Translation: {
 		means:  "The container's packets pass the bridge and address translation.",
 		cost:   "packets a second * 4 us.",
-		source: "Estimated: a trip over the bridge takes 1.5 to 7.5 us longer (docs/results/latency.md), on another host.",
+		source: "Estimated: a trip over the bridge takes 1.5 to 7.5 µs longer (docs/results/latency.md), on another host.",
 		silent: "Below 0.01 s/s, in the host's network, or where the userland proxy is found.",
 		detail: command("tare latency network --quick"),
 	},
@@ -116,7 +116,7 @@ var explanations = map[Kind]explanation{
 	Unpinned: {
 		means:  "A quota of one or two CPUs is spread over all CPUs of a larger host, and threads move between them.",
 		cost:   "moves to another CPU a second * 50 us, or * the mean run where that is shorter.",
-		source: "Estimated: S2.9 names migrations as a cause. 50 us refill an L2 cache of 512 KiB at 10 GB/s.",
+		source: "Estimated: S2.9 names migrations as a cause. 50 µs refill an L2 cache of 512 KiB at 10 GB/s.",
 		silent: "A set of CPUs is given, the host has two CPUs or fewer than twice the quota, or the cost is below 0.01 s/s.",
 		detail: causesOf,
 	},

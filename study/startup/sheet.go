@@ -459,11 +459,14 @@ func (p *page) applications() []report.Part {
 				continue
 			}
 			c := ramps[len(ramps)-1]
-			size, layers := math.NaN(), math.NaN()
-			for _, trial := range p.Trials(c) {
-				size, layers = trial.Covariates["image_bytes"]/(1<<20), trial.Covariates["image_layers"]
+			size, layers := math.NaN(), report.Absent()
+			for _, ramp := range ramps { // where all starts at the last rate failed, its image is that of the others
+				for _, trial := range p.Trials(ramp) {
+					size = trial.Covariates["image_bytes"] / (1 << 20)
+					layers = report.Cell{Text: fmt.Sprintf("%g", trial.Covariates["image_layers"])}
+				}
 			}
-			row := []report.Cell{{Text: w}, report.Measured(size), {Text: fmt.Sprintf("%g", layers)}, p.rateCell(c)}
+			row := []report.Cell{{Text: w}, report.Measured(size), layers, p.rateCell(c)}
 			for _, l := range latencies {
 				row = append(row, p.toned(c, report.Estimated(p.Value(c, l.name+"-mean"), perMilli)))
 			}

@@ -293,7 +293,7 @@ func TestPartsShowEveryQuota(t *testing.T) {
 			t.Errorf("S4's %s is not beside ours", published)
 		}
 	}
-	if a := Answer(m.run); !strings.Contains(a, "us later at the median") || !strings.Contains(a, "uses 40") {
+	if a := Answer(m.run); !strings.Contains(a, "µs later at the median") || !strings.Contains(a, "uses 40") {
 		t.Errorf("answer: %s", a)
 	}
 }
@@ -491,9 +491,9 @@ func TestAnswerOfANeighbourAlone(t *testing.T) {
 // A difference whose interval holds 0 is not said to be none.
 func TestLater(t *testing.T) {
 	for want, d := range map[string]stats.Estimate{
-		"not significantly later (-20 to 60 us)": {Value: 20, Interval: stats.Interval{Low: -20, High: 60}, N: 8},
-		"30 (20 to 40) us later":                 {Value: 30, Interval: stats.Interval{Low: 20, High: 40}, N: 8},
-		"30 (20 to 40) us earlier":               {Value: -30, Interval: stats.Interval{Low: -40, High: -20}, N: 8},
+		"not significantly later (-20 to 60 µs)": {Value: 20, Interval: stats.Interval{Low: -20, High: 60}, N: 8},
+		"30 (20 to 40) µs later":                 {Value: 30, Interval: stats.Interval{Low: 20, High: 40}, N: 8},
+		"30 (20 to 40) µs earlier":               {Value: -30, Interval: stats.Interval{Low: -40, High: -20}, N: 8},
 	} {
 		if got := later(d); got != want {
 			t.Errorf("got %q, want %q", got, want)

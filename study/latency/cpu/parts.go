@@ -64,13 +64,13 @@ func Answer(run record.Run) string {
 // later writes a difference of latency in microseconds.
 func later(d stats.Estimate) string {
 	if d.Known() && !d.DiffersFrom(0) {
-		return "not significantly later (" + report.Estimated(d, 1).Detail + " us)"
+		return "not significantly later (" + report.Estimated(d, 1).Detail + " µs)"
 	}
 	if d.Value < 0 {
 		d.Value, d.Interval.Low, d.Interval.High = -d.Value, -d.Interval.High, -d.Interval.Low
-		return report.Said(d, 1) + " us earlier"
+		return report.Said(d, 1) + " µs earlier"
 	}
-	return report.Said(d, 1) + " us later"
+	return report.Said(d, 1) + " µs later"
 }
 
 // others answers for a run of the experiments that are asked for by themselves.
