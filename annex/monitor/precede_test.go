@@ -122,7 +122,15 @@ func TestGivingWay(t *testing.T) {
 	if err := m.Precede("one", dir); err != nil {
 		t.Fatal(err)
 	}
+	// On a busy host all twenty may be over before the other is seen to wait.
 	gave, ran := gives(m, p)
+	for range 4 {
+		if gave >= 20*time.Millisecond {
+			break
+		}
+		more, further := gives(m, p)
+		gave, ran = gave+more, ran+further
+	}
 	t.Logf("gave way for %v, in which the other ran for %v", gave, ran)
 	if given := m.Given(); given != gave {
 		t.Errorf("it gave way for %v, and tells of %v", gave, given)

@@ -506,7 +506,7 @@ func (c verdicts) types() (claim.Judgement, bool) {
 				top = t
 			}
 		}
-		most := c.Value(f.Condition, typeMetric(top))
+		most := settled(c.Value(f.Condition, typeMetric(top)))
 		if !most.Known() {
 			continue
 		}

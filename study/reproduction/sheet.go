@@ -81,7 +81,10 @@ func beside(row claim.Row) (published, ours report.Cell) {
 		}
 	}
 	published = report.Cell{Text: "no figure", Tone: report.Faint}
-	if len(row.Published) > 0 && len(own) == 0 {
+	switch {
+	case len(row.Published) > 0 && len(own) > 0:
+		published.Text = "none to compare"
+	case len(row.Published) > 0:
 		published = report.Cell{Text: row.Published[0].Name + ": " + row.Published[0].Text()}
 	}
 	ours = report.Cell{Text: "–", Tone: report.Faint}
