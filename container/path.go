@@ -62,7 +62,7 @@ func ParsePath(name string) (Owner, bool) {
 		switch {
 		case o.Name == "":
 			o.Name = short(o.ID)
-		case !plainName.MatchString(o.Name):
+		case o.Name[0] == '-', strings.Contains(o.Name, ":"):
 			o.Name = o.Path // no flag of a command, and no other way to name one, as pid:1
 		}
 		return o, true
