@@ -35,7 +35,8 @@ func maps(t *testing.T, path, fsType string) (procfs.FS, Mapped) {
 	if err := os.Symlink(path, filepath.Join(proc, "7/map_files/1000-2000")); err != nil {
 		t.Fatal(err)
 	}
-	info := fmt.Sprintf("%d 1 0:40 / /data rw - %s source rw\n", id, fsType)
+	// A device that no real mount has: an overlay that is mounted here too is asked.
+	info := fmt.Sprintf("%d 1 0:1048570 / /data rw - %s source rw\n", id, fsType)
 	if err := os.WriteFile(filepath.Join(proc, "7/mountinfo"), []byte(info), 0o644); err != nil {
 		t.Fatal(err)
 	}
