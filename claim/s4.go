@@ -123,7 +123,7 @@ var s4 = []Claim{
 		ID: "S4.8", Paper: latency, Study: "latency", Command: []string{"tare", "latency", "files"},
 		Quick: filesInShort,
 		Short: "flattening an image restores one layer's speed",
-		Says:  "An image exported and imported again has one layer, and only what is visible. It is walked as fast as an image that never had more layers. It is a fraction of the size, and making it takes seconds.",
+		Says:  "An image exported and imported again has one layer, and only the visible files. It is walked as fast as an image that never had more layers. It is a fraction of the size, and making it takes seconds.",
 		Published: []Figure{
 			exactly("size, 32 layers", 1.911, "GB"), exactly("size, flattened", 241.6, "MB"), exactly("size, one layer", 241.8, "MB"), atMost("time to flatten", 10, "s"),
 		},

@@ -219,14 +219,15 @@ func (a *app) designer(ctx context.Context, on studyHost) reproduction.Designer 
 
 // reproducing is one invocation of `tare reproduce`.
 type reproducing struct {
-	app    *app
-	flags  *reproduceFlags
-	dir    string
-	extent reproduction.Extent
-	claims []claim.Claim
-	here   record.Host
-	on     claim.Abilities
-	left   map[string]string // why nothing was run, by claim
+	app     *app
+	flags   *reproduceFlags
+	dir     string
+	extent  reproduction.Extent
+	claims  []claim.Claim
+	here    record.Host
+	on      claim.Abilities
+	left    map[string]string // why nothing was run, by claim
+	counted map[string]int    // the blocks of complete runs, once they were read
 	// measure makes a run, or finishes it.
 	measure func(ctx context.Context, run reproduction.Run, state reproduction.State) error
 }
@@ -239,7 +240,7 @@ func (a *app) reproducing(
 ) *reproducing {
 	r := &reproducing{
 		app: a, flags: f, dir: dir, extent: extent, claims: claims,
-		here: hostRecord(hostfacts.Read("/")), left: map[string]string{},
+		here: hostRecord(hostfacts.Read("/")), left: map[string]string{}, counted: map[string]int{},
 	}
 	r.measure = r.one
 	return r
@@ -267,13 +268,20 @@ func (r *reproducing) stored() (s reproduction.Stored, notes []string, err error
 
 // blocks reads a run's trials, which a list of runs has not, and counts its blocks.
 func (r *reproducing) blocks(listed record.Run) (int, error) {
+	if n, ok := r.counted[listed.ID]; ok {
+		return n, nil
+	}
 	store, err := r.app.openStore()
 	if err != nil {
 		return 0, err
 	}
 	defer store.Close()
 	run, err := store.Run(listed.ID)
-	return claim.Blocks(run), err
+	if err != nil {
+		return 0, err
+	}
+	r.counted[listed.ID] = claim.Blocks(run)
+	return r.counted[listed.ID], nil
 }
 
 // sameCode tells whether the measuring code of a run is this one.
@@ -328,7 +336,7 @@ func (r *reproducing) print(plan reproduction.Plan) (todo time.Duration, err err
 	return todo, report.ClaimRuns(out, list, total, opt)
 }
 
-// fit shares what is left of --budget among the runs that are still to be begun, or finished.
+// fit shares the rest of --budget among the runs that have no result yet.
 func (r *reproducing) fit(runs []reproduction.Run, stored reproduction.Stored, spent time.Duration) error {
 	if r.flags.budget == 0 {
 		return nil

@@ -324,8 +324,8 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		if err := a.printDesign(cmd.Context(), dir, d, takes, host.Platform); err != nil || s.takes != nil {
 			return err
 		}
-		terminal.Fprintf(a.out, "One block of everything takes about %v, and what is before the first about %v; an interval takes three blocks.\n",
-			pass.Round(time.Second), before.Round(time.Second))
+		terminal.Fprintf(a.out, "Preparation and warm-up take about %v, one block of everything about %v. An interval takes three blocks.\n",
+			before.Round(time.Second), pass.Round(time.Second))
 		if note := fewBlocks(d.Plan.Budget, before, pass); note != "" {
 			terminal.Fprintln(a.out, note)
 		}

@@ -40,6 +40,7 @@ func executing(t *testing.T) (*bench, *stage, *executedFake, *creator) {
 // workload records are the strip's samples.
 func TestExecutionsInRounds(t *testing.T) {
 	b, s, w, _ := executing(t)
+	b.platforms["box"].executes = true
 	run, err := b.Run(t.Context(), inRounds(w, record.Plan{Blocks: 3}, "bare", "box"), newRun("r"))
 	if err != nil || run.Status != record.Complete {
 		t.Fatalf("status %s: %v", run.Status, err)
@@ -72,6 +73,20 @@ func TestExecutionsInRounds(t *testing.T) {
 	}
 	if want := len(run.Trials) - 4; previous != want { // all but the first of the pilot and of each round
 		t.Errorf("%d slices tell what was before them, want %d", previous, want)
+	}
+}
+
+// Where an engine starts the program, what that takes is a part of its time.
+func TestAnEnginesStartCounts(t *testing.T) {
+	b, _, w, _ := executing(t)
+	run, err := b.Run(t.Context(), inRounds(w, record.Plan{Blocks: 3}, "bare", "box"), newRun("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range run.Trials {
+		if window := trial.Slices[0].Window; trial.Condition == "w@box" && window <= time.Second {
+			t.Errorf("round %d: %v of %v", trial.Block, window, trial.Elapsed)
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ type fakePlatform struct {
 	name      string
 	clock     *clock
 	takes     time.Duration // one trial
+	executes  bool          // its time counts from the execution
 	force     platform.InForce
 	launchErr func(n int) error
 	checkErr  error
@@ -82,7 +83,7 @@ func (i *fakeInstance) Usage() (platform.Usage, error)     { return platform.Usa
 func (i *fakeInstance) Signal(int) error                   { return nil }
 func (i *fakeInstance) Wait(context.Context) (platform.Exit, error) {
 	i.platform.clock.pass(i.platform.takes)
-	return platform.Exit{Elapsed: i.platform.takes}, nil
+	return platform.Exit{Elapsed: i.platform.takes, FromExecution: i.platform.executes}, nil
 }
 func (i *fakeInstance) Stop(context.Context) error {
 	if !i.stopped {

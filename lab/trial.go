@@ -61,12 +61,11 @@ func (t *trial) Wait(ctx context.Context) (workload.Exit, error) {
 	}
 	// What it used is known as long as Stop has not been called.
 	if !t.started.IsZero() {
-		// On bare metal it counts from the program's execution, which tare's own process comes before.
 		since := t.now().Sub(t.started)
-		if exit.Elapsed <= 0 || exit.Elapsed > since { // it was made before it was started
+		if !exit.FromExecution {
 			exit.Elapsed = since
 		}
-		t.before = since - exit.Elapsed
+		t.before = max(0, since-exit.Elapsed)
 	}
 	t.lasted = exit.Elapsed
 	usage, err := t.inst.Usage()

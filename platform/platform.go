@@ -124,8 +124,9 @@ type Exit struct {
 	// cost is the ledger's disk and not the platform's. How long a program that
 	// was created first ([Creator]) lay at rest is not counted. Where neither
 	// runtime nor engine stands between (bare, cgroup), that moment is the
-	// program's execution.
-	Elapsed time.Duration
+	// program's execution, and FromExecution is set.
+	Elapsed       time.Duration
+	FromExecution bool
 }
 
 // Usage is what the processes of an instance have used.

@@ -4,9 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"net/url"
-	"path/filepath"
 	"slices"
 )
 
@@ -14,20 +11,11 @@ import (
 // migrations make, without a view or trigger of its own, and its pages have to be sound: so no query goes on for ever.
 // Whatever is done with the store ends with the context.
 func OpenReceived(ctx context.Context, path string) (*Store, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the store: %w", err)
-	}
-	if err := readable(path); err != nil {
-		return nil, err
-	}
-	s, err := connect(path, patience{readers: lockPatience}, url.Values{
-		"mode":    {"ro"},
-		"_pragma": {"query_only(1)"},
-	})
+	s, err := connectToRead(path)
 	if err != nil {
 		return nil, err
 	}
+	path = s.path
 	err = explain(path, "read the store", verify(ctx, s.db, path))
 	if err := errors.Join(err, s.db.Close()); err != nil {
 		return nil, err

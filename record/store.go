@@ -112,20 +112,11 @@ func openFor(path string, p patience) (*Store, error) {
 // or beside it, and may be used while another process writes. The error may be
 // *Newer, *Older, *Damaged, *NotAllowed, *Unsettled, or wrap fs.ErrNotExist.
 func OpenReadOnly(path string) (*Store, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the store: %w", err)
-	}
-	if err := readable(path); err != nil {
-		return nil, err
-	}
-	s, err := connect(path, patience{readers: lockPatience}, url.Values{
-		"mode":    {"ro"},
-		"_pragma": {"query_only(1)"},
-	})
+	s, err := connectToRead(path)
 	if err != nil {
 		return nil, err
 	}
+	path = s.path
 	migrations, err := embedded()
 	if err == nil {
 		err = s.alone("read the store", func() error { return current(s.db, path, migrations) })
@@ -135,6 +126,21 @@ func OpenReadOnly(path string) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// connectToRead opens a store of which nothing is known yet.
+func connectToRead(path string) (*Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the store: %w", err)
+	}
+	if err := readable(path); err != nil {
+		return nil, err
+	}
+	return connect(path, patience{readers: lockPatience}, url.Values{
+		"mode":    {"ro"},
+		"_pragma": {"query_only(1)"},
+	})
 }
 
 // Close closes the store.

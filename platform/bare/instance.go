@@ -36,7 +36,7 @@ func follow(r *running, group grouping, things *held.Things, spec platform.Spec)
 	go func() {
 		defer close(i.ended)
 		ending, err := r.wait()
-		i.exit = platform.Exit{Code: ending.Code, Elapsed: time.Since(r.began)}
+		i.exit = platform.Exit{Code: ending.Code, Elapsed: time.Since(r.began), FromExecution: true}
 		i.err = errors.Join(err, r.flush())
 		killed, err := group.oomKilled(ending.Code)
 		i.exit.OOMKilled, i.err = killed, errors.Join(i.err, err)

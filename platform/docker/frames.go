@@ -19,7 +19,7 @@ const (
 const mostComplaint = 4 << 10
 
 // demultiplex hands on the frames of a program's output as they come. Moby's own function first keeps a frame in
-// memory, and whoever answers at the socket may claim 4 GiB for one.
+// memory, and an engine may claim 4 GiB for one.
 func demultiplex(stdout, stderr io.Writer, from io.Reader) error {
 	var header [8]byte // the stream, three zeros, the length
 	buffer := make([]byte, 32<<10)

@@ -31,8 +31,8 @@ type Stored struct {
 	Blocks func(record.Run) (int, error)
 }
 
-// StateOf finds what is there of a run: one by the same code, with the same conditions, with an interval
-// and of at least the same time. Full takes no verdict in place of a run. Otherwise decided verdicts are
+// StateOf finds the stored run that a planned one would repeat: by the same code, with the same conditions, an
+// interval, and at least as much time. Full takes no verdict in place of a run. Otherwise decided verdicts are
 // enough. Unless the extent is Quick, their runs must have all of the conditions.
 func (s Stored) StateOf(r Run, extent Extent) (State, error) {
 	enough := r.wanted
