@@ -148,6 +148,9 @@ func (e *engine) took(t *testing.T, name string) *planted {
 	return p
 }
 
+// unseen is the time lost in each second, in seconds, that is below what these tests tell apart.
+const unseen = 0.005
+
 // The containers of a well-known example: a request of 30 ms once a second under a quota of 13 ms
 // a period, one with enough, a sleeper that is throttled, and a victim beside a noisy one.
 func TestThrottledInDocker(t *testing.T) {
@@ -185,7 +188,8 @@ func TestThrottledInDocker(t *testing.T) {
 			first[f.Container] = f
 		}
 	}
-	for name, pause := range map[string]time.Duration{held: 970 * ms, victim: 70 * ms} {
+	lost := map[string]float64{}
+	for name, pause := range map[string]time.Duration{held: 970 * ms, victim: 70 * ms, enough: 970 * ms} {
 		during := e.took(t, name)
 		var back time.Duration
 		for i, took := range slices.Backward(during.took) {
@@ -194,9 +198,9 @@ func TestThrottledInDocker(t *testing.T) {
 				break
 			}
 		}
-		truth := during.lost(work, pause)
-		t.Logf("%s: %.3f s/s by its own clock", name, truth)
-		if got := cost[name]; got < truth*3/4 || got > truth*5/4 {
+		lost[name] = during.lost(work, pause)
+		t.Logf("%s: %.3f s/s by its own clock", name, lost[name])
+		if got, truth := cost[name], lost[name]; name != enough && (got < truth*3/4 || got > truth*5/4) {
 			t.Errorf("%s: %.3f s/s were found, and it lost %.3f", name, got, truth)
 		}
 	}
@@ -212,8 +216,11 @@ func TestThrottledInDocker(t *testing.T) {
 		t.Errorf("%s: %+v, want its neighbour first", victim, f)
 	}
 	for _, f := range r.Findings {
-		if (f.Container == enough || f.Container == sleeper) && f.Level != Harmless && f.Kind == Throttled {
-			t.Errorf("%s is %s", f.ID, f.Level)
+		// A hypervisor that takes the CPU away in the middle of work charges that to the quota. Then the one
+		// with enough is really throttled, as its own clock shows.
+		if (f.Container == enough || f.Container == sleeper) && f.Level != Harmless && f.Kind == Throttled &&
+			f.Cost.Rate > lost[f.Container]*5/4+unseen {
+			t.Errorf("%s is %s, and it lost %.3f s/s", f.ID, f.Level, lost[f.Container])
 		}
 	}
 }

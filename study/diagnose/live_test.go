@@ -204,8 +204,9 @@ func TestPlantedHost(t *testing.T) {
 	if got := kinds["victim"]; len(got) == 0 || got[0] != Neighbour {
 		t.Errorf("victim: %v, want its neighbour first", got)
 	}
-	if slices.Contains(kinds["enough"], Throttled) {
-		t.Error("enough is said to be throttled")
+	// See TestThrottledInDocker: a hypervisor may have it throttled all the same.
+	if truth := enough.lost(work, 500*ms); slices.Contains(kinds["enough"], Throttled) && cost["enough"] > truth*5/4+unseen {
+		t.Errorf("enough is said to be throttled, and lost %.3f s/s", truth)
 	}
 	if slices.Contains(kinds["noisy"], Neighbour) {
 		t.Error("noisy, which computes and has its share, is said to suffer from a neighbour")
