@@ -150,7 +150,7 @@ func (f *weighFlags) copyDesign(cmd *cobra.Command, names, client []string, host
 		return d, err
 	}
 	d, err = weigh.Design(o)
-	d.Plan.Notes = append(made.Notes, d.Plan.Notes...)
+	made.Tell(&d)
 	return d, err
 }
 

@@ -207,7 +207,7 @@ func (r *runner) taintOfStrip(beside *accounting.Interval, elapsed time.Duration
 	}
 	*beside = overTicks(*beside, elapsed, r.run.Host.CPUs)
 	own := r.ownSteal.before(seats[0].condition.Workload+" strips", beside.Steal)
-	return r.lab.judge(*beside, own, memoryLimited)
+	return r.judge(*beside, own, memoryLimited)
 }
 
 // leastTicks is the CPU time below which steal and foreign load are noise within a span: the

@@ -10,6 +10,7 @@ import (
 
 	"tare/kernel/accounting"
 	"tare/platform"
+	"tare/record"
 )
 
 // fakeBox reads what its test sets.
@@ -111,5 +112,23 @@ func TestAnObserverAroundBoxes(t *testing.T) {
 	box.reading.Absent = map[string]string{"pressure_some_ns": "unknown here"}
 	if iv, err = o.end(t.Context()); err != nil || iv.MemoryStall >= 0 {
 		t.Errorf("stall outside of a box that tells of none: %v, %v, want that it is not known", iv.MemoryStall, err)
+	}
+}
+
+// On a host in use the load of others is part of what is compared. What the hypervisor takes is not.
+func TestTheLoadOfAHostInUseDisturbsNothing(t *testing.T) {
+	for _, c := range []struct {
+		inUse bool
+		iv    accounting.Interval
+		want  int
+	}{
+		{false, accounting.Interval{Foreign: 0.5, MemoryStall: 0.5}, 2},
+		{true, accounting.Interval{Foreign: 0.5, MemoryStall: 0.5}, 0},
+		{true, accounting.Interval{Foreign: 0.5, Steal: 0.5}, 1},
+	} {
+		r := &runner{lab: &Lab{}, design: Design{Plan: record.Plan{HostInUse: c.inUse}}}
+		if got := r.judge(c.iv, 0, false); len(got) != c.want {
+			t.Errorf("in use %t, %+v: %q, want %d causes", c.inUse, c.iv, got, c.want)
+		}
 	}
 }

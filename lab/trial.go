@@ -296,7 +296,15 @@ func (r *runner) taint(beside accounting.Interval, c Condition, block int, part 
 	if block > 0 {
 		own = r.ownSteal.before(c.Workload+" "+c.ID+" "+part, beside.Steal)
 	}
-	return r.lab.judge(beside, own, c.Setting.Memory != 0)
+	return r.judge(beside, own, c.Setting.Memory != 0)
+}
+
+// judge gives the causes of taint.
+func (r *runner) judge(beside accounting.Interval, ownSteal float64, memoryLimited bool) []string {
+	if r.design.Plan.HostInUse {
+		beside.Foreign, beside.MemoryStall = 0, 0
+	}
+	return r.lab.judge(beside, ownSteal, memoryLimited)
 }
 
 // note keeps what happened on the host beside a trial, and what of it taints.

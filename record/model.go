@@ -64,7 +64,10 @@ type Plan struct {
 	// taken together.
 	Code int `json:"code,omitempty"`
 	// Design is how trials are laid out: [DesignRounds]; empty is [DesignBlocks].
-	Design         string  `json:"design,omitempty"`
+	Design string `json:"design,omitempty"`
+	// HostInUse tells that the host's other programs are part of what is compared: what they use
+	// of its CPUs, and how long they wait for memory, disturbs no trial.
+	HostInUse      bool    `json:"host_in_use,omitempty"`
 	FailAbove      float64 `json:"fail_above,omitempty"`       // worsening against the baseline that is not accepted (0.05), or 0
 	StageTwoBlocks int     `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for
 	// Targets are the blocks that the second stage asked for, by workload.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/docker/go-units"
@@ -17,6 +18,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/kernel/file"
 	"tare/kernel/procfs"
+	"tare/lab"
 	"tare/load"
 	"tare/platform"
 	"tare/study/kit"
@@ -123,6 +125,13 @@ func CopyOf(ctx context.Context, c container.Container, l CopyLoad, host kit.Hos
 		Port: port, Replay: l.Replay, Client: l.Client, For: l.For, Beside: l.Beside,
 	})}
 	return made, nil
+}
+
+// Tell says in a design of the copy what of the container is copied. The container goes on beside it, as do others
+// that a host in service runs: they are part of what is compared.
+func (m Copy) Tell(d *lab.Design) {
+	notes := append(slices.Clone(m.Notes), "other programs of the host go on: their load is part of what is compared, and disturbs no trial")
+	d.Plan.HostInUse, d.Plan.Notes = true, append(notes, d.Plan.Notes...)
 }
 
 func (m *Copy) note(format string, args ...any) {
