@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,8 @@ func serveCopied() {
 		os.Exit(2)
 	}
 	burn := func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		for began := clock.Thread(); clock.Thread()-began < work; {
 		}
 	}

@@ -95,7 +95,10 @@ func (e *engine) docker(t *testing.T, in io.Reader, args ...string) string {
 // start starts a container that runs one of this program's programs.
 func (e *engine) start(t *testing.T, name, program string, options ...string) string {
 	t.Helper()
-	return e.run(t, name, []string{"/program"}, append(options, "-e", programVariable+"="+program, "-e", "GOMAXPROCS=1")...)
+	for _, v := range append([]string{programVariable + "=" + program}, unbroken...) {
+		options = append(options, "-e", v)
+	}
+	return e.run(t, name, []string{"/program"}, options...)
 }
 
 // run starts a container that runs a command.
@@ -148,9 +151,6 @@ func (e *engine) took(t *testing.T, name string) *planted {
 	return p
 }
 
-// unseen is the time lost in each second, in seconds, that is below what these tests tell apart.
-const unseen = 0.005
-
 // The containers of a well-known example: a request of 30 ms once a second under a quota of 13 ms
 // a period, one with enough, a sleeper that is throttled, and a victim beside a noisy one.
 func TestThrottledInDocker(t *testing.T) {
@@ -159,9 +159,9 @@ func TestThrottledInDocker(t *testing.T) {
 	quota := func(micros string) []string { return []string{"--cpu-period", "100000", "--cpu-quota", micros} }
 	held := e.start(t, "quota", "30ms 970ms", quota("13000")...)
 	enough := e.start(t, "enough", "30ms 970ms", quota("40000")...)
-	// Where waking takes more than 1 ms, it waits for the rest of a period. It has one thread, and wakes once
-	// in the watch at most.
-	sleeper := e.run(t, "sleeper", []string{"/bin/sh", "-c", "while sleep 8; do :; done"}, quota("1000")...)
+	// Where waking takes more than 4 ms, it waits for the rest of a period. It has one thread, and wakes once
+	// in the watch at most: on a busy host that takes some 10 ms, three periods.
+	sleeper := e.run(t, "sleeper", []string{"/bin/sh", "-c", "while sleep 8; do :; done"}, quota("4000")...)
 	victim := e.start(t, "victim", "30ms 70ms", "--cpuset-cpus", "0")
 	noisy := e.start(t, "noisy", "compute", "--cpuset-cpus", "0")
 	all := e.find(t)
@@ -188,8 +188,7 @@ func TestThrottledInDocker(t *testing.T) {
 			first[f.Container] = f
 		}
 	}
-	lost := map[string]float64{}
-	for name, pause := range map[string]time.Duration{held: 970 * ms, victim: 70 * ms, enough: 970 * ms} {
+	for name, pause := range map[string]time.Duration{held: 970 * ms, victim: 70 * ms} {
 		during := e.took(t, name)
 		var back time.Duration
 		for i, took := range slices.Backward(during.took) {
@@ -198,9 +197,9 @@ func TestThrottledInDocker(t *testing.T) {
 				break
 			}
 		}
-		lost[name] = during.lost(work, pause)
-		t.Logf("%s: %.3f s/s by its own clock", name, lost[name])
-		if got, truth := cost[name], lost[name]; name != enough && (got < truth*3/4 || got > truth*5/4) {
+		truth := during.lost(work, pause)
+		t.Logf("%s: %.3f s/s by its own clock", name, truth)
+		if got := cost[name]; got < truth*3/4 || got > truth*5/4 {
 			t.Errorf("%s: %.3f s/s were found, and it lost %.3f", name, got, truth)
 		}
 	}
@@ -216,11 +215,8 @@ func TestThrottledInDocker(t *testing.T) {
 		t.Errorf("%s: %+v, want its neighbour first", victim, f)
 	}
 	for _, f := range r.Findings {
-		// A hypervisor that takes the CPU away in the middle of work charges that to the quota. Then the one
-		// with enough is really throttled, as its own clock shows.
-		if (f.Container == enough || f.Container == sleeper) && f.Level != Harmless && f.Kind == Throttled &&
-			f.Cost.Rate > lost[f.Container]*5/4+unseen {
-			t.Errorf("%s is %s, and it lost %.3f s/s", f.ID, f.Level, lost[f.Container])
+		if (f.Container == enough || f.Container == sleeper) && f.Level != Harmless && f.Kind == Throttled {
+			t.Errorf("%s is %s", f.ID, f.Level)
 		}
 	}
 }

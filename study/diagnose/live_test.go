@@ -13,10 +13,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"tare/container"
 	"tare/kernel/cgroup"
-	"tare/kernel/clock"
 	"tare/probe"
 )
 
@@ -44,15 +46,25 @@ func TestMain(m *testing.M) {
 	need, _ := time.ParseDuration(work)
 	rest, _ := time.ParseDuration(pause)
 	for {
-		// With one of the runtime's processors it stays on its thread while it works.
-		began, used := time.Now(), clock.Thread()
-		for clock.Thread()-used < need {
+		began, used := time.Now(), onCPU()
+		for onCPU()-used < need {
 			for range 20_000 { // so that it makes few system calls
 			}
 		}
 		fmt.Println(time.Since(began).Nanoseconds())
 		time.Sleep(rest)
 	}
+}
+
+// unbroken is the environment in which work stays on its thread, and the thread does not block in the middle of it.
+var unbroken = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"}
+
+// onCPU is the CPU time that the thread has used. Go's runtime does not see the system call, so that it has no
+// cause to go on with the work in another thread.
+func onCPU() time.Duration {
+	var used unix.Timespec
+	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_THREAD_CPUTIME_ID, uintptr(unsafe.Pointer(&used)), 0)
+	return time.Duration(used.Nano())
 }
 
 // planted is a program in a control group of its own.
@@ -115,7 +127,7 @@ func (p *planted) start(t testing.TB) {
 	t.Helper()
 	const join = `for f; do echo $$ > "$f" || exit 1; done; exec "$0"`
 	cmd := exec.Command("sh", append([]string{"-c", join, os.Args[0]}, p.group.ProcessFiles()...)...)
-	cmd.Env = append(os.Environ(), programVariable+"="+p.program, "GOMAXPROCS=1")
+	cmd.Env = slices.Concat(os.Environ(), unbroken, []string{programVariable + "=" + p.program})
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -204,9 +216,8 @@ func TestPlantedHost(t *testing.T) {
 	if got := kinds["victim"]; len(got) == 0 || got[0] != Neighbour {
 		t.Errorf("victim: %v, want its neighbour first", got)
 	}
-	// See TestThrottledInDocker: a hypervisor may have it throttled all the same.
-	if truth := enough.lost(work, 500*ms); slices.Contains(kinds["enough"], Throttled) && cost["enough"] > truth*5/4+unseen {
-		t.Errorf("enough is said to be throttled, and lost %.3f s/s", truth)
+	if slices.Contains(kinds["enough"], Throttled) {
+		t.Error("enough is said to be throttled")
 	}
 	if slices.Contains(kinds["noisy"], Neighbour) {
 		t.Error("noisy, which computes and has its share, is said to suffer from a neighbour")
