@@ -251,6 +251,10 @@ func (o *onNodes) diagnosed(ctx context.Context) {
 					"name": "app", "image": clustertest.Busybox, "imagePullPolicy": "Never",
 					"command":   []string{"/bin/busybox", "sh", "-c", "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.3; done"},
 					"resources": object{"limits": object{"cpu": "50m"}},
+				}, {
+					"name": "probed", "image": clustertest.Busybox, "imagePullPolicy": "Never",
+					"command":       []string{"/bin/busybox", "sleep", "1h"},
+					"livenessProbe": object{"exec": object{"command": []string{"/bin/busybox", "true"}}, "periodSeconds": 1},
 				}},
 			}},
 	}}
@@ -278,7 +282,7 @@ func (o *onNodes) diagnosed(ctx context.Context) {
 			o.Errorf("%q: %v", asked, err)
 		}
 		o.Logf("%s", out)
-		wanted := []string{"used up its quota", "kubectl patch -n default deployment web", o.Nodes[0].Name}
+		wanted := []string{"used up its quota", "exec probes", "kubectl patch -n default deployment web", o.Nodes[0].Name}
 		if len(asked) == 1 {
 			wanted = append(wanted, o.Nodes[1].Name)
 		}

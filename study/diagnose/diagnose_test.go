@@ -283,6 +283,29 @@ func TestACheckThatCostsMoreThanTheService(t *testing.T) {
 	}
 }
 
+// A node knows of the exec probes of a pod what they cost, and not how often they run.
+func TestProbesOfAPod(t *testing.T) {
+	pod := checked(0)
+	pod.Container.Engine = container.Kubernetes
+	found := one(t, Diagnose(quietHost, []*Facts{pod}))
+	if found.Kind != Checks || found.Says != "running its exec probes (or kubectl exec) costs more than the service" {
+		t.Errorf("%s: %s", found.ID, found.Says)
+	}
+	near(t, "cost", found.Cost.Rate, 0.06)
+	near(t, "saved", found.Set[0].Saves, 0.054)
+	if found.Set[0].Command != "" || found.Cost.Each != 0 {
+		t.Errorf("%+v", found)
+	}
+	pod.Engine.Others, pod.Engine.Beside = 1, time.Second
+	if found := one(t, Diagnose(quietHost, []*Facts{pod})); found.Says != "running exec probes (or kubectl exec) in its pod takes CPU time" {
+		t.Errorf("of two containers: %s", found.Says)
+	}
+	pod.Engine = EngineWork{Shim: ms} // what a shim takes that starts nothing
+	if found := Diagnose(quietHost, []*Facts{pod}); len(found) > 0 {
+		t.Errorf("a pod without probes: %+v", found)
+	}
+}
+
 func TestALogFloodAndAProxy(t *testing.T) {
 	flood := &Facts{
 		Container: container.Container{Name: "chatty", Kept: container.Kept{LogDriver: "json-file"}},

@@ -10,6 +10,7 @@ import (
 	"tare/container"
 	"tare/kernel/accounting"
 	"tare/kernel/procfs"
+	"tare/report"
 )
 
 const (
@@ -23,30 +24,49 @@ const (
 
 // checks finds a health check that takes more than it is worth. Each one has the runtime
 // start a process in the container: its shim waits for both, so that their CPU time is the
-// shim's children's (/proc/PID/stat). The engine's daemons have their part.
+// shim's children's (/proc/PID/stat). The engine's daemons have their part. How often the exec
+// probes of a pod run, the node does not know.
 func checks(_ *Host, f *Facts) []Finding {
-	every := f.Container.Kept.CheckEvery
-	if every <= 0 || f.Span <= 0 {
+	every, isPod := f.Container.Kept.CheckEvery, f.Container.Engine == container.Kubernetes
+	if every <= 0 && !isPod || f.Span <= 0 {
 		return nil
 	}
 	used := f.Engine.Shim + f.Engine.Daemon
-	cost := Cost{Rate: rate(used, f.Span), Events: 1 / every.Seconds()}
-	cost.Each = time.Duration(cost.Rate * float64(every))
+	cost := Cost{Rate: rate(used, f.Span)}
 	// What the check itself runs is the container's own CPU time too, so this is a bound.
-	overService := used > f.Used.CPU
+	service := f.Used.CPU + f.Engine.Beside
+	overService := used > service
 	if cost.Rate < leastChecks || (cost.Rate < leastEngine && !overService) {
 		return nil
 	}
-	one := finding(f.Container, Checks, cost)
-	one.Says = fmt.Sprintf("its health check runs every %s", short(every))
-	if overService {
-		one.Says += " and costs more than the service"
+	if every > 0 {
+		cost.Events, cost.Each = 1/every.Seconds(), time.Duration(cost.Rate*float64(every))
 	}
+	one := finding(f.Container, Checks, cost)
+	says, than := "its health check runs every "+short(every)+" and", " costs more than the service"
+	switch {
+	case every <= 0 && f.Engine.Others > 0:
+		says = "running exec probes (or kubectl exec) in its pod"
+	case every <= 0:
+		says = "running its exec probes (or kubectl exec)"
+	}
+	if !overService {
+		than = " takes CPU time"
+	}
+	one.Says = says + than
 	one.Evidence = []Fact{
 		{"shim, runtime and check", short(f.Engine.Shim) + " of CPU time in " + short(f.Span), "/proc/PID/stat of the shim"},
-		{"the engine's daemons", short(f.Engine.Daemon) + " of CPU time, its part", "/proc/PID/stat"},
-		{"the container, with the check", short(f.Used.CPU) + " of CPU time", "cpu.stat"},
+		{"the service, with the check", short(service) + " of CPU time", "cpu.stat" + besides(f.Engine.Others)},
 	}
+	if every <= 0 {
+		one.Set = []Remedy{
+			{Says: "a periodSeconds of its exec probes that is ten times as long", Saves: cost.Rate * 0.9},
+			{Says: "probes by HTTP, TCP or gRPC, which start no process"},
+		}
+		return []Finding{one}
+	}
+	daemons := Fact{"the engine's daemons", short(f.Engine.Daemon) + " of CPU time, its part", "/proc/PID/stat"}
+	one.Evidence = append(one.Evidence, daemons)
 	rarer := max(usualCheck, 2*every)
 	one.Set = []Remedy{
 		{
@@ -57,6 +77,14 @@ func checks(_ *Host, f *Facts) []Finding {
 		{Says: "a check from outside (HTTP or TCP), which starts no process"},
 	}
 	return []Finding{one}
+}
+
+// besides says of how many others of its pod a container's figure is, too.
+func besides(others int) string {
+	if others == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of the container and %s of its pod", report.Counted(others, "other"))
 }
 
 // usualCheck is the interval that engines take where none is given.
@@ -143,11 +171,9 @@ func engineWork(all []*Facts, logsBefore map[string]int64, before, after account
 				daemons += own // its children's are the shims' own
 			}
 		case slices.Contains(shimPrograms, now.Command):
-			if f := served(all, pid, shimPrograms, isID); f != nil {
-				f.Engine.Shim += own + reaped
-			}
+			give(childrenOf(all, pid), own+reaped)
 		case slices.Contains(proxyPrograms, now.Command):
-			if f := served(all, pid, proxyPrograms, isAddress); f != nil {
+			if f := proxied(all, pid); f != nil {
 				f.Engine.Proxy += own
 			}
 		}
@@ -162,21 +188,41 @@ func engineWork(all []*Facts, logsBefore map[string]int64, before, after account
 	shareDaemon(all, daemons)
 }
 
-func isID(c container.Container, arg string) bool { return len(arg) >= 12 && arg == c.ID }
+// childrenOf are the containers whose first process a shim has started: several in a pod.
+func childrenOf(all []*Facts, shim int) (its []*Facts) {
+	for _, f := range all {
+		first, err := procfs.Host.Process(f.Container.PID).Stat()
+		if err == nil && first.Parent == shim && procfs.Host.Process(shim).Runs(engineUser(f.Container), shimPrograms) {
+			its = append(its, f)
+		}
+	}
+	return its
+}
 
-func isAddress(c container.Container, arg string) bool { return slices.Contains(c.Kept.Addresses, arg) }
+// give gives a shim's work to the first of its containers: which of a pod's it was done for is not known.
+func give(its []*Facts, used time.Duration) {
+	for i, f := range its {
+		if i == 0 {
+			f.Engine.Shim += used
+			f.Engine.Others = len(its) - 1
+			continue
+		}
+		its[0].Engine.Beside += f.Used.CPU
+	}
+}
 
-// served finds the container that an argument of a process names, where the process runs one of the programs
-// for the user of the container's engine.
-func served(all []*Facts, pid int, programs []string, names func(c container.Container, arg string) bool) *Facts {
+// proxied finds the container whose address a docker-proxy has among its arguments.
+func proxied(all []*Facts, pid int) *Facts {
 	process := procfs.Host.Process(pid)
 	args, err := process.Args()
 	if err != nil {
 		return nil
 	}
 	for _, f := range all {
-		named := slices.ContainsFunc(args, func(arg string) bool { return names(f.Container, strings.TrimSpace(arg)) })
-		if named && process.Runs(engineUser(f.Container), programs) {
+		named := slices.ContainsFunc(args, func(arg string) bool {
+			return slices.Contains(f.Container.Kept.Addresses, strings.TrimSpace(arg))
+		})
+		if named && process.Runs(engineUser(f.Container), proxyPrograms) {
 			return f
 		}
 	}

@@ -1,7 +1,7 @@
 package diagnose
 
 import (
-	"io"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,11 +14,15 @@ import (
 	"tare/kernel/procfs"
 )
 
+// runningProgram is a program of the test's, with a child.
+type runningProgram struct{ pid, child int }
+
 // runs has a program wait for the end of the test, with an argument, and under a command of its choice if
 // that is not empty.
-func runs(t *testing.T, program string, uid uint32, command, argument string) int {
+func runs(t *testing.T, program string, uid uint32, command, argument string) (p runningProgram) {
 	t.Helper()
-	cmd := exec.Command(program, "-c", `[ -z "$0" ] || echo "$0" > /proc/$$/comm; echo ready; read end`, command, argument)
+	const script = `[ -z "$0" ] || echo "$0" > /proc/$$/comm; sleep 1h > /dev/null & echo $!; read end; kill $!`
+	cmd := exec.Command(program, "-c", script, command, argument)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 	stdin, _ := cmd.StdinPipe()
 	stdout, _ := cmd.StdoutPipe()
@@ -29,10 +33,11 @@ func runs(t *testing.T, program string, uid uint32, command, argument string) in
 		stdin.Close()
 		cmd.Wait()
 	})
-	if _, err := io.ReadFull(stdout, make([]byte, len("ready\n"))); err != nil {
+	if _, err := fmt.Fscan(stdout, &p.child); err != nil {
 		t.Fatal(err)
 	}
-	return cmd.Process.Pid
+	p.pid = cmd.Process.Pid
+	return p
 }
 
 // TestEngineWorkIsTheEngines: a program that calls itself as the engine's do costs no container anything.
@@ -48,9 +53,9 @@ func TestEngineWorkIsTheEngines(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	const id, address, person = "0123456789abcdef", "172.17.0.9", 65534
-	arguments := map[string]string{"dockerd": "", "containerd-shim": id, "docker-proxy": address}
-	genuine, posing := map[string]int{}, []int{}
+	const address, person = "172.17.0.9", 65534
+	arguments := map[string]string{"dockerd": "", "containerd-shim": "", "docker-proxy": address}
+	genuine, posing := map[string]runningProgram{}, []runningProgram{}
 	for name, argument := range arguments {
 		program := filepath.Join(dir, name)
 		if err := os.WriteFile(program, shell, 0o755); err != nil {
@@ -59,21 +64,30 @@ func TestEngineWorkIsTheEngines(t *testing.T) {
 		genuine[name] = runs(t, program, 0, "", argument)
 		posing = append(posing, runs(t, program, person, "", argument), runs(t, "/bin/sh", 0, name, argument))
 	}
-	work := func(pids ...int) EngineWork {
+	work := func(programs ...runningProgram) (all EngineWork) {
 		before, after := accounting.Snapshot{Processes: map[int]accounting.Process{}}, accounting.Snapshot{Processes: map[int]accounting.Process{}}
-		for _, pid := range pids {
-			stat, err := procfs.Host.Process(pid).Stat()
+		var facts []*Facts
+		for _, program := range programs {
+			stat, err := procfs.Host.Process(program.pid).Stat()
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := accounting.Process{PID: pid, Start: stat.StartTicks, Command: stat.Comm}
-			before.Processes[pid] = p
+			p := accounting.Process{PID: program.pid, Start: stat.StartTicks, Command: stat.Comm}
+			before.Processes[p.PID] = p
 			p.Own = time.Second
-			after.Processes[pid] = p
+			after.Processes[p.PID] = p
+			facts = append(facts, &Facts{Span: time.Second, Container: container.Container{
+				PID: program.child, Kept: container.Kept{CheckEvery: time.Second, Addresses: []string{address}},
+			}})
 		}
-		f := &Facts{Span: time.Second, Container: container.Container{ID: id, Kept: container.Kept{CheckEvery: time.Second, Addresses: []string{address}}}}
-		engineWork([]*Facts{f}, nil, before, after)
-		return f.Engine
+		engineWork(facts, nil, before, after)
+		for _, f := range facts {
+			all.Shim += f.Engine.Shim
+			all.Daemon += f.Engine.Daemon
+			all.Proxy += f.Engine.Proxy
+		}
+		all.Daemon = all.Daemon.Round(ms)
+		return all
 	}
 	if got := work(posing...); got != (EngineWork{}) {
 		t.Errorf("programs that call themselves as the engine's do are counted: %+v", got)
@@ -81,5 +95,17 @@ func TestEngineWorkIsTheEngines(t *testing.T) {
 	got := work(genuine["dockerd"], genuine["containerd-shim"], genuine["docker-proxy"])
 	if want := (EngineWork{Shim: time.Second, Daemon: time.Second, Proxy: time.Second}); got != want {
 		t.Errorf("the engine's own: %+v, want %+v", got, want)
+	}
+}
+
+// The containers of a pod have one shim. Its work stands once, against the work of all of them.
+func TestAPodHasOneShim(t *testing.T) {
+	pod := []*Facts{{Used: Counts{CPU: ms}}, {Used: Counts{CPU: 2 * ms}}, {Used: Counts{CPU: 3 * ms}}}
+	give(pod, time.Second)
+	if want := (EngineWork{Shim: time.Second, Others: 2, Beside: 5 * ms}); pod[0].Engine != want {
+		t.Errorf("the first: %+v, want %+v", pod[0].Engine, want)
+	}
+	if pod[1].Engine != (EngineWork{}) || pod[2].Engine != (EngineWork{}) {
+		t.Errorf("the others: %+v, %+v", pod[1].Engine, pod[2].Engine)
 	}
 }

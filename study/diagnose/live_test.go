@@ -13,12 +13,10 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"tare/container"
 	"tare/kernel/cgroup"
+	"tare/kernel/clock"
 	"tare/probe"
 )
 
@@ -46,8 +44,8 @@ func TestMain(m *testing.M) {
 	need, _ := time.ParseDuration(work)
 	rest, _ := time.ParseDuration(pause)
 	for {
-		began, used := time.Now(), onCPU()
-		for onCPU()-used < need {
+		began, used := time.Now(), clock.Thread()
+		for clock.Thread()-used < need {
 			for range 20_000 { // so that it makes few system calls
 			}
 		}
@@ -58,14 +56,6 @@ func TestMain(m *testing.M) {
 
 // unbroken is the environment in which work stays on its thread, and the thread does not block in the middle of it.
 var unbroken = []string{"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"}
-
-// onCPU is the CPU time that the thread has used. Go's runtime does not see the system call, so that it has no
-// cause to go on with the work in another thread.
-func onCPU() time.Duration {
-	var used unix.Timespec
-	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_THREAD_CPUTIME_ID, uintptr(unsafe.Pointer(&used)), 0)
-	return time.Duration(used.Nano())
-}
 
 // planted is a program in a control group of its own.
 type planted struct {

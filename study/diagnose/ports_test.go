@@ -111,6 +111,7 @@ func TestLogAndPortsInDocker(t *testing.T) {
 			}
 			kinds = append(kinds, f.Kind)
 			if f.Kind == Translation { // a packet each way, which carries the acknowledgement
+				t.Logf("%s: %.0f round trips a second were made", f.ID, perSecond)
 				if got := f.Cost.Events; got < 2*perSecond*3/4 || got > 2*perSecond*5/4 {
 					t.Errorf("%s: %.0f packets a second were found, and %.0f trips made", f.ID, got, perSecond)
 				}
