@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -363,8 +364,10 @@ func (g Group) Unified() (dir string, ok bool) {
 // memory, since the group was made.
 type Reclaim struct {
 	Usage       int64 // bytes, now
-	AtLimit     int64 // how often usage met the limit: memory.events (max and high), or memory.failcnt
+	AtLimit     int64 // how often usage met a limit: memory.events (max and high), or failcnt of memory and memsw
+	IsFull      bool  // usage is at the limit now; of version 1, where recent kernels no longer count that
 	Refaults    int64 // pages that were pushed out and are used again (workingset_refault)
+	Read        int64 // bytes read from disks; negative where no controller counts them
 	MajorFaults int64
 }
 
@@ -373,10 +376,53 @@ func (r Reclaim) Since(earlier Reclaim) Reclaim {
 	return Reclaim{
 		r.Usage,
 		r.AtLimit - earlier.AtLimit,
+		r.IsFull,
 		r.Refaults - earlier.Refaults,
+		r.read(earlier),
 		r.MajorFaults - earlier.MajorFaults,
 	}
 }
+
+func (r Reclaim) read(earlier Reclaim) int64 {
+	if r.Read < 0 || earlier.Read < 0 {
+		return -1
+	}
+	return r.Read - earlier.Read
+}
+
+// DiskReads are the bytes that a group, and those below it, have read from disks (io.stat, or
+// blkio.throttle.io_service_bytes_recursive); negative where no controller counts them.
+func (g Group) DiskReads() (sum int64, err error) {
+	place, ok := g.For("io")
+	name, word := "io.stat", "rbytes="
+	if !ok {
+		place, ok = g.For("blkio")
+		name, word = "blkio.throttle.io_service_bytes_recursive", "Read "
+	}
+	if !ok {
+		return -1, nil
+	}
+	text, err := readFile(place.Dir(), name)
+	if err != nil {
+		return -1, optional(err)
+	}
+	for line := range strings.Lines(text) {
+		_, after, ok := strings.Cut(line, word)
+		if !ok {
+			continue
+		}
+		count, _, _ := strings.Cut(strings.TrimSpace(after), " ")
+		n, err := strconv.ParseInt(count, 10, 64)
+		if err != nil {
+			return -1, fmt.Errorf("%s: %q: want a number of bytes", name, count)
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// fullWithin is the part of a limit within which usage is at it: the kernel charges in batches.
+const fullWithin = 50
 
 // Reclaimed reads these counters. A kernel that does not count refaults leaves them 0.
 func (g Group) Reclaimed() (r Reclaim, err error) {
@@ -391,10 +437,22 @@ func (g Group) Reclaimed() (r Reclaim, err error) {
 	if err != nil {
 		return r, err
 	}
+	if r.Read, err = g.DiskReads(); err != nil {
+		return r, err
+	}
 	if place.Version == 1 {
 		r.Refaults = stat["total_workingset_refault_anon"] + stat["total_workingset_refault_file"]
 		r.MajorFaults = stat["total_pgmajfault"]
-		r.AtLimit, err = readInt(place.Dir(), "memory.failcnt")
+		// Where the limit of memory and swap together is the same, that one is met first.
+		for _, counter := range []string{"memory.failcnt", "memory.memsw.failcnt"} {
+			count, err := readInt(place.Dir(), counter)
+			if err := optional(err); err != nil {
+				return r, err
+			}
+			r.AtLimit += count
+		}
+		limit, err := readInt(place.Dir(), "memory.limit_in_bytes")
+		r.IsFull = err == nil && r.Usage >= limit-limit/fullWithin
 		return r, optional(err)
 	}
 	// Before Linux 5.9 there was one counter of both.

@@ -195,3 +195,32 @@ func TestTheRootIsEverybodys(t *testing.T) {
 		t.Errorf("the root's limit is %s", got)
 	}
 }
+
+// What a group reads from disks is counted by io of version 2, or by blkio of version 1; without either it is unknown.
+func TestDiskReads(t *testing.T) {
+	const throttled = "8:0 Read 100\n8:0 Write 7\n8:16 Read 50\n8:16 Total 57\nTotal 157"
+	for _, c := range []struct {
+		version    int
+		controller string
+		files      map[string]string
+		want       int64
+	}{
+		{2, "io", map[string]string{"a/io.stat": "8:0 rbytes=100 wbytes=7 rios=1\n8:16 rbytes=50 wbytes=0"}, 150},
+		{2, "io", map[string]string{"a/io.stat": ""}, 0},
+		{1, "blkio", map[string]string{"a/blkio.throttle.io_service_bytes_recursive": throttled}, 150},
+		{1, "blkio", map[string]string{"a/x": ""}, -1},
+		{2, "memory", map[string]string{"a/x": ""}, -1},
+	} {
+		got, err := tree(t, c.version, []string{c.controller}, c.files).At("/a").DiskReads()
+		if got != c.want || err != nil {
+			t.Errorf("version %d, %v: %d, %v: want %d", c.version, c.files, got, err, c.want)
+		}
+	}
+	odd := map[string]string{"a/io.stat": "8:0 rbytes=many"}
+	if _, err := tree(t, 2, []string{"io"}, odd).At("/a").DiskReads(); err == nil {
+		t.Error("a number that is none is accepted")
+	}
+	if got := (Reclaim{Read: 10}).Since(Reclaim{Read: -1}).Read; got != -1 {
+		t.Errorf("since an unknown number: %d", got)
+	}
+}

@@ -238,10 +238,29 @@ func TestMemoryLimit(t *testing.T) {
 	f.Used.HasStall, f.Used.MemoryStall = true, 2*time.Second
 	found = one(t, Diagnose(quietHost, []*Facts{f}))
 	near(t, "cost", found.Cost.Rate, 0.2)
-	if found.Based != Measured || found.Set[0].Command != "docker update --memory 88080384 db" {
+	if found.Based != Estimated || found.Set[0].Command != "docker update --memory 88080384 db" {
 		t.Errorf("%s, to be set: %+v", found.Based, found.Set)
 	}
-	f.Used.Memory.AtLimit = 0
+	// A quarter of a second on a CPU and three off it, in ten; four fifths of the pages read had been pushed out.
+	f.Watched, f.InKernel = 10*time.Second, InKernel{ReadBack: 3 * time.Second, BlockedIn: 10 * time.Second}
+	f.InKernel.Sampled = Sampled{All: 400, CPU: time.Second, ReadBack: 100}
+	f.Used.Memory.Read = 5000 * page * 5 / 4
+	found = one(t, Diagnose(quietHost, []*Facts{f}))
+	near(t, "cost", found.Cost.Rate, 0.8*0.325)
+	if found.Based != Measured {
+		t.Errorf("%s", found.Based)
+	}
+	f.Used.Memory.Read = -1
+	if found = one(t, Diagnose(quietHost, []*Facts{f})); found.Based != Estimated {
+		t.Errorf("where nobody counts what is read: %s", found.Based)
+	}
+	f.Used.Memory.AtLimit, f.Used.Memory.IsFull = 0, true
+	if found := Diagnose(quietHost, []*Facts{f}); len(found) > 0 {
+		t.Errorf("version 2 counts how often the limit is met: %+v", found)
+	}
+	f.Memory.Version = 1
+	one(t, Diagnose(quietHost, []*Facts{f}))
+	f.Used.Memory.IsFull = false
 	if found := Diagnose(quietHost, []*Facts{f}); len(found) > 0 {
 		t.Errorf("a limit that is not met is blamed: %+v", found)
 	}

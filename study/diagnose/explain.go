@@ -54,8 +54,8 @@ var explanations = map[Kind]explanation{
 	},
 	MemoryLimit: {
 		means:  "The memory limit is below the working set: pages that were pushed out are used again.",
-		cost:   "the group's own memory pressure (PSI, version 2); elsewhere pages used again a second * 100 us.",
-		source: "Measured with PSI (Documentation/accounting/psi.rst); else the time of one read from a fast disk is assumed.",
+		cost:   "time of reading pages and making room for them, on a CPU and off it, * the part of the pages read that had been pushed out.",
+		source: "Measured: sampled stacks and sched_switch. Else estimated: memory pressure (PSI), a bound from below; or pages used again * 100 us.",
 		silent: "There is no limit, usage did not meet it, or fewer than 10 pages a second were used again.",
 		detail: func(c container.Container, _ *Finding) string { return "tare faults " + terminal.Shell(c.Argument()) },
 	},

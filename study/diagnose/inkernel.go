@@ -57,9 +57,9 @@ type InKernel struct {
 	// Copied are the files that were copied up, as far as they were looked for (LookedAtAll).
 	Copied      []overlay.Copied
 	LookedAtAll bool
-	// Blocked is how long threads were off the CPU while they copied files up, in BlockedIn; both
-	// are 0 where that was not recorded.
-	Blocked, BlockedIn time.Duration
+	// Blocked is how long threads were off the CPU while they copied files up, and ReadBack while they waited
+	// for pages to be read or room to be made, in BlockedIn; all are 0 where that was not recorded.
+	Blocked, ReadBack, BlockedIn time.Duration
 }
 
 // Sampled counts samples of a container's threads, by what they were doing.
@@ -73,6 +73,8 @@ type Sampled struct {
 	LookedUp, Listed perLayer
 	Closed           uint64 // files being closed outside of the overlay's code
 	CopiedUp         uint64
+	// ReadBack is work to read pages from the disk, or to make room for them within a limit.
+	ReadBack uint64
 }
 
 // perLayer is work that is done in each layer that has a directory. Below is the part of the layers'
@@ -106,6 +108,9 @@ func (s Sampled) half(n float64) time.Duration { return s.time(1.96 * math.Sqrt(
 // add sorts one stack, the innermost function first.
 func (s *Sampled) add(stack []string, count uint64) {
 	s.All += count
+	if readsBack(stack) {
+		s.ReadBack += count
+	}
 	is := func(prefix ...string) func(string) bool {
 		return func(f string) bool {
 			return slices.ContainsFunc(prefix, func(p string) bool { return strings.HasPrefix(f, p) })
@@ -138,10 +143,26 @@ func (s *Sampled) add(stack []string, count uint64) {
 	}
 }
 
-// ofFileSystem are functions of the file systems that layers lie on, and those that every file
-// system has called once: without the overlay they would be called once, too.
+// readsBack tells a stack of the kernel in which pages are read from the disk, waited for, or pushed out to make room
+// within a limit.
+func readsBack(stack []string) bool {
+	has := func(prefixes ...string) bool {
+		return slices.ContainsFunc(stack, func(f string) bool {
+			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f, p) })
+		})
+	}
+	return has("page_cache_ra_", "page_cache_sync_ra", "page_cache_async_ra", "filemap_readahead",
+		"filemap_read_folio", "filemap_create_folio", "filemap_update_page", "__folio_lock_or_retry",
+		"swapin_", "swap_read", "try_to_free_mem_cgroup_pages") ||
+		has("folio_wait_bit") && has("filemap_get_pages", "filemap_fault", "do_swap_page")
+}
+
+// ofFileSystem are functions of the file systems that layers lie on, of the page cache, and those that every
+// file system has called once: without the overlay they would be called once, too. A file system often leaves
+// reading and writing to the page cache's functions, and is not in the stack then.
 var ofFileSystem = []string{
 	"ext4_", "xfs_", "btrfs_", "f2fs_", "shmem_", "zpl_", "zfs_", "generic_permission", "generic_fillattr",
+	"filemap_", "generic_file_", "generic_perform_write", "iomap_", "netfs_",
 }
 
 // Names is what the names that a container looked up show, as far as they were kept.
@@ -212,12 +233,12 @@ func packets(c container.Container) (sum int64) {
 type kernelWatch struct {
 	subjects []*subject // those with work in the kernel
 	notes    kit.Notes
-	counter  *calls.Counter // nil where calls cannot be counted
-	copying  []*subject
-	blocked  *bursts.Recording // of those that copy files up; nil where there is none
+	counter  *calls.Counter    // nil where calls cannot be counted
+	blocking []*subject        // those that copy files up, or read back what their memory limit pushed out
+	blocked  *bursts.Recording // of those; nil where there is none
 }
 
-// watchKernel chooses among containers after triage: those that copy files up, and those that
+// watchKernel chooses among containers after triage: those that copy files up or are short of memory, and those that
 // spend time in the kernel or were named. Of the others nothing is recorded.
 func watchKernel(watched []*subject, named bool, began time.Time) *kernelWatch {
 	k := &kernelWatch{}
@@ -226,9 +247,9 @@ func watchKernel(watched []*subject, named bool, began time.Time) *kernelWatch {
 		f := s.facts
 		use := s.second.counts.since(s.first.counts)
 		copied, _, err := f.InKernel.Layers.CopiedUp(began.Add(-recently))
-		if err == nil && len(copied) > 0 {
+		if err == nil && len(copied) > 0 || s.isShortOfMemory() {
 			if t, err := kit.Target(f.Container); err == nil {
-				targets, k.copying = append(targets, t), append(k.copying, s)
+				targets, k.blocking = append(targets, t), append(k.blocking, s)
 			}
 		} else if !f.InKernel.HasLayer && !f.InKernel.Filtered ||
 			!named && rate(use.System, s.second.at.Sub(s.first.at)) < leastSystem {
@@ -246,7 +267,7 @@ func watchKernel(watched []*subject, named bool, began time.Time) *kernelWatch {
 	}
 	if len(targets) > 0 {
 		if k.blocked, err = bursts.Start(targets, bursts.Options{Stacks: true, ExplainFrom: -1}); err != nil {
-			k.notes.Add("how long copying files up took is not measured: %v", err)
+			k.notes.Add("how long containers waited for the disk is not measured: %v", err)
 			k.blocked = nil
 		}
 	}
@@ -352,15 +373,18 @@ func (k *kernelWatch) finish(began time.Time, seen *bursts.Reading) (notes []str
 	}
 	off, err := k.blocked.Stop()
 	if err != nil {
-		k.notes.Add("how long copying files up took is not measured: %v", err)
+		k.notes.Add("how long containers waited for the disk is not measured: %v", err)
 		return k.notes
 	}
-	for i, s := range k.copying {
+	for i, s := range k.blocking {
 		of := &s.facts.InKernel
 		of.BlockedIn = off.Span() // which began before the main recording, and ends after it
 		for _, a := range off.Groups[i].Absences {
-			if slices.ContainsFunc(named(a.Kernel), func(f string) bool { return strings.HasPrefix(f, "ovl_copy_up") }) {
+			switch stack := named(a.Kernel); {
+			case slices.ContainsFunc(stack, func(f string) bool { return strings.HasPrefix(f, "ovl_copy_up") }):
 				of.Blocked += a.Time
+			case readsBack(stack):
+				of.ReadBack += a.Time
 			}
 		}
 	}

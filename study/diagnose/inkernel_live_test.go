@@ -42,7 +42,7 @@ const (
 
 // programs are those that run in containers. Each writes what it has done so far.
 var programs = map[string]func(){"makes": makesFiles, "opens": opensFiles, "copies": copiesUp, "calls": callsKernel, "serve": serve,
-	"floods": floods, "echoes": echoes}
+	"floods": floods, "echoes": echoes, "reads": readsPages}
 
 // makesFiles makes those that are to be copied up.
 func makesFiles() {

@@ -25,6 +25,11 @@ const (
 	below      = "ext4_lookup < lookup_one_unlocked < ovl_lookup_single < ovl_lookup_layer < ovl_lookup < __lookup_slow"
 	readDir    = "ext4_readdir < iterate_dir < ovl_dir_read_merged < ovl_iterate < iterate_dir"
 	readFile   = "filemap_read < ext4_file_read_iter < backing_file_read_iter < ovl_read_iter < vfs_read"
+	cachedRead = "_copy_to_iter < filemap_read < do_iter_readv_writev < backing_file_read_iter < ovl_read_iter < vfs_read"
+	diskRead   = "iowrite16 < read_pages < page_cache_ra_unbounded < filemap_get_pages < filemap_read < ovl_read_iter < vfs_read"
+	waitsForIt = "schedule < io_schedule < folio_wait_bit_common < filemap_get_pages < filemap_read < vfs_read"
+	writesBack = "schedule < io_schedule < folio_wait_bit_common < folio_wait_writeback < ext4_sync_file < __x64_sys_fsync"
+	makesRoom  = "shrink_lruvec < try_to_free_mem_cgroup_pages < charge_memcg < filemap_add_folio < ext4_da_write_begin"
 	closing    = "ext4_release_file < __fput < task_work_run"
 	copying    = "ext4_buffered_write_iter < do_splice_direct < ovl_copy_up_file < ovl_copy_up_flags < ovl_open < do_dentry_open"
 )
@@ -41,6 +46,11 @@ func TestStacksAreSorted(t *testing.T) {
 		below:      {LookedUp: perLayer{1, 1}},
 		readDir:    {Listed: perLayer{1, 1}},
 		readFile:   {},
+		cachedRead: {},
+		diskRead:   {ReadBack: 1},
+		waitsForIt: {ReadBack: 1},
+		writesBack: {},
+		makesRoom:  {ReadBack: 1},
 		closing:    {Closed: 1},
 		copying:    {CopiedUp: 1},
 		// What a traced call does is not the filter's.

@@ -205,7 +205,13 @@ func (s *subject) read(isWhole bool) (reading, error) {
 // events could explain.
 func (s *subject) isWorthWatching() bool {
 	c := s.second.counts.since(s.first.counts)
-	return c.Throttled > 0 || rate(c.CPU, s.second.at.Sub(s.first.at)) >= busy
+	return c.Throttled > 0 || s.isShortOfMemory() || rate(c.CPU, s.second.at.Sub(s.first.at)) >= busy
+}
+
+// isShortOfMemory reports whether usage is at the limit, or was, and pages were used again that it had pushed out.
+func (s *subject) isShortOfMemory() bool {
+	m := s.first.counts.Memory
+	return (m.AtLimit > 0 || m.IsFull) && m.Refaults > 0
 }
 
 // triaged is the CPU time used, and waited for because of a quota, in the time of triage.
