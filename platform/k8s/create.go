@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"tare/image"
 	"tare/kernel/file"
+	"tare/kernel/socket"
 	"tare/platform"
 	"tare/platform/containerd"
 	"tare/platform/engine"
@@ -37,14 +39,15 @@ type launch struct {
 	program platform.Process
 	things  *held.Things
 
-	uid      string
-	plan     rootfs.Plan
-	tree     rootfs.Tree
-	manifest string // where the kubelet finds it
-	pod      *pod
-	starting time.Time // when the kubelet was given the manifest
-	output   *engine.Output
-	instance *instance
+	uid       string
+	published map[int]int // the node's ports, by those of the program
+	plan      rootfs.Plan
+	tree      rootfs.Tree
+	manifest  string // where the kubelet finds it
+	pod       *pod
+	starting  time.Time // when the kubelet was given the manifest
+	output    *engine.Output
+	instance  *instance
 }
 
 // created is a pod that the kubelet does not know yet, and later the pod.
@@ -92,7 +95,7 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err := p.feed.join(ctx, l.pod); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{l.layFiles, l.writeManifest} {
+	for _, step := range []func(context.Context) error{l.layFiles, l.publish, l.writeManifest} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -121,6 +124,25 @@ func (l *launch) layFiles(ctx context.Context) error {
 	}, func(context.Context) error { return rootfs.Remove(trials, dir) })
 }
 
+// loopback is the address at which a published port answers: of the node alone.
+const loopback = "127.0.0.1"
+
+// publish chooses the node's ports for those of the program. Nothing keeps them free until the kubelet has them.
+func (l *launch) publish(context.Context) error {
+	if l.spec.Setting.Network != platform.NetworkNAT || len(l.spec.Ports) == 0 {
+		return nil
+	}
+	first := socket.DrawPorts(len(l.spec.Ports), mathrand.IntN, socket.PortFree)
+	if first == 0 {
+		return fmt.Errorf("%d successive ports of the node are not free", len(l.spec.Ports))
+	}
+	l.published = map[int]int{}
+	for i, port := range l.spec.Ports {
+		l.published[port] = first + i
+	}
+	return nil
+}
+
 // checkData refuses a directory in the container's layer that nobody would make: the layer is the
 // kubelet's to ask for and containerd's to make.
 func (l *launch) checkData() error {
@@ -146,7 +168,7 @@ func hidden(manifest string) string {
 }
 
 func (l *launch) writeManifest(ctx context.Context) error {
-	text, err := manifest(l.uid, l.spec, l.program, l.tree.Binds)
+	text, err := manifest(l.uid, l.spec, l.program, l.tree.Binds, l.published)
 	if err != nil {
 		return err
 	}

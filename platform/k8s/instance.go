@@ -63,7 +63,7 @@ func (l *launch) hold(ctx context.Context) (platform.Instance, error) {
 // findAddress finds the pod's. A program that has ended is in no network any more.
 func (i *instance) findAddress() error {
 	if i.Spec.Setting.Network != platform.NetworkBridge {
-		i.address = "127.0.0.1"
+		i.address = loopback
 		return nil
 	}
 	addresses, err := netns.Addresses(procfs.Host.Process(i.PID).Path("ns/net"))
@@ -131,6 +131,9 @@ func (a account) LastUsage() (platform.Usage, bool, error) {
 func (i *instance) Address(port int) string {
 	if i.address == "" {
 		return ""
+	}
+	if published, ok := i.l.published[port]; ok {
+		port = published
 	}
 	return net.JoinHostPort(i.address, strconv.Itoa(port))
 }

@@ -91,7 +91,10 @@ func startNode(t *testing.T, img image.Image) {
 			"type": "host-local", "dataDir": at("addresses"), "ranges": [][]object{{{"subnet": "10.216.7.0/24"}}},
 			"routes": []object{{"dst": "0.0.0.0/0"}},
 		},
+	}, {
+		"type": "portmap", "capabilities": object{"portMappings": true},
 	}}})
+	removeChains(t)
 	// Without CAP_SYS_RESOURCE, which the host may lack, no badness (oom_score_adj) can be lowered.
 	write("containerd.toml", fmt.Sprintf(`version = 2
 root = %q
@@ -135,6 +138,39 @@ conf_dir = %q
 	await(t, "the kubelet's work", func() bool {
 		said, err := os.ReadFile(at("kubelet.log"))
 		return err == nil && strings.Contains(string(said), "Starting kubelet main sync loop")
+	})
+}
+
+// removeChains has the test take away what the plugin portmap leaves in the host's tables: the chains in which its
+// rules were. The node has ended by then.
+func removeChains(t *testing.T) {
+	t.Helper()
+	rules := func() (its []string) {
+		out, err := exec.Command("iptables", "-t", "nat", "-S").Output()
+		if err != nil {
+			t.Skip("the pods' ports need iptables: ", err)
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, "CNI-HOSTPORT-") {
+				its = append(its, strings.TrimSpace(line))
+			}
+		}
+		return its
+	}
+	before := rules()
+	t.Cleanup(func() {
+		var commands []string
+		left := rules()
+		for _, undo := range [][2]string{{"-A ", "-D "}, {"-N ", "-X "}} {
+			for _, line := range left {
+				if rest, ok := strings.CutPrefix(line, undo[0]); ok && !slices.Contains(before, line) {
+					commands = append(commands, "iptables -t nat "+undo[1]+rest)
+				}
+			}
+		}
+		if out, err := exec.Command("sh", "-ec", strings.Join(commands, "\n")).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
 	})
 }
 

@@ -3,6 +3,7 @@ package k8s
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,8 +19,14 @@ const (
 	containerName = "program"
 )
 
-// manifest is the pod of a program, as JSON.
-func manifest(uid string, spec platform.Spec, program platform.Process, binds []rootfs.Bind) ([]byte, error) {
+// manifest is the pod of a program, as JSON. Published are the node's ports for those of the program.
+func manifest(
+	uid string,
+	spec platform.Spec,
+	program platform.Process,
+	binds []rootfs.Bind,
+	published map[int]int,
+) ([]byte, error) {
 	env, err := environment(program.Env, spec.Image.Config.Env)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", spec.Image.Name, err)
@@ -37,6 +44,10 @@ func manifest(uid string, spec platform.Spec, program platform.Process, binds []
 		name := fmt.Sprintf("data-%d", i)
 		volumes = append(volumes, object{"name": name, "hostPath": object{"path": bind.Source, "type": "Directory"}})
 		mounts = append(mounts, object{"name": name, "mountPath": bind.Target})
+	}
+	ports := []object{}
+	for _, port := range slices.Sorted(maps.Keys(published)) {
+		ports = append(ports, object{"containerPort": port, "hostPort": published[port], "hostIP": loopback})
 	}
 	network := spec.Setting.Network
 	pod := object{
@@ -58,7 +69,7 @@ func manifest(uid string, spec platform.Spec, program platform.Process, binds []
 			"containers": []object{{
 				"name": containerName, "image": spec.Image.Reference, "imagePullPolicy": "Never",
 				"command": command, "env": env, "workingDir": program.Dir,
-				"resources": resources(spec.Setting), "volumeMounts": mounts,
+				"resources": resources(spec.Setting), "volumeMounts": mounts, "ports": ports,
 			}},
 		},
 	}

@@ -22,7 +22,7 @@ import (
 func podOf(t *testing.T, spec platform.Spec, program platform.Process, binds ...rootfs.Bind) corev1.Pod {
 	t.Helper()
 	program.Env = append(program.Env, platform.Surroundings.Env...)
-	text, err := manifest("0123456789abcdef", spec, program, binds)
+	text, err := manifest("0123456789abcdef", spec, program, binds, map[int]int{80: 20080})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +59,9 @@ func TestManifest(t *testing.T) {
 	if len(c.Env) != 5 || c.Env[1].Value != "$$(HOME)=$$$$" || c.Env[2] != (corev1.EnvVar{Name: "B"}) {
 		t.Errorf("environment %+v", c.Env)
 	}
+	if want := (corev1.ContainerPort{ContainerPort: 80, HostPort: 20080, HostIP: "127.0.0.1"}); len(c.Ports) != 1 || c.Ports[0] != want {
+		t.Errorf("ports %+v, want %+v", c.Ports, want)
+	}
 	security := pod.Spec.SecurityContext
 	if *security.RunAsUser != 12 || *security.RunAsGroup != 34 || !slices.Equal(security.SupplementalGroups, []int64{5, 6}) || security.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("%+v", security)
@@ -74,7 +77,7 @@ func TestManifest(t *testing.T) {
 	}
 	spec.Image.Config.Env = []string{"OF=image", "NOTHING"}
 	for says, env := range map[string][]string{"A B": {"A B=1"}, "PATH": nil, "OF": platform.Surroundings.Env} {
-		_, err := manifest("1", spec, platform.Process{Args: []string{"x"}, Env: env}, nil)
+		_, err := manifest("1", spec, platform.Process{Args: []string{"x"}, Env: env}, nil, nil)
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("variables that pods do not have so, %q: %v, want %q", env, err, says)
 		}
@@ -134,6 +137,7 @@ func TestSupports(t *testing.T) {
 	p := New(Options{})
 	for _, s := range []platform.Setting{
 		{}, {CPUs: 1, CPUPeriod: 100 * time.Millisecond}, {CPUs: 0.5, CPUShares: 512}, {Memory: 1 << 20}, {Network: platform.NetworkBridge},
+		{Network: platform.NetworkNAT},
 		{Storage: platform.StorageBind}, {Seccomp: "unconfined"}, {GPU: platform.NoGPU},
 	} {
 		if err := p.Supports(s); err != nil {
@@ -142,7 +146,7 @@ func TestSupports(t *testing.T) {
 	}
 	for key, s := range map[string]platform.Setting{
 		"cpus": {CPUs: 0.001}, "cpu-period": {CPUs: 1, CPUPeriod: 10 * time.Millisecond}, "cpu-shares": {CPUs: 0.5, CPUShares: 1024},
-		"cpuset-cpus": {CPUSet: "0"}, "storage": {Storage: platform.StorageTmpfs}, "network": {Network: platform.NetworkNAT},
+		"cpuset-cpus": {CPUSet: "0"}, "storage": {Storage: platform.StorageTmpfs}, "network": {Network: platform.NetworkProxy},
 		"runtime": {Runtime: "crun"}, "gpu": {GPU: "0"}, "cpu-burst": {CPUs: 1, CPUBurst: time.Millisecond},
 	} {
 		if refused := new(platform.Unsupported); !errors.As(p.Supports(s), &refused) || !strings.HasPrefix(refused.Key, key) {
@@ -155,7 +159,7 @@ func TestSupports(t *testing.T) {
 func TestRemoveManifest(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "tare-redis.json")
 	for uid, gone := range map[string]bool{"other": false, "0123456789abcdef": true} {
-		text, err := manifest("0123456789abcdef", platform.Spec{Name: "p"}, platform.Process{Args: []string{"x"}, Env: platform.Surroundings.Env}, nil)
+		text, err := manifest("0123456789abcdef", platform.Spec{Name: "p"}, platform.Process{Args: []string{"x"}, Env: platform.Surroundings.Env}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,8 +27,8 @@ func (p *Platform) Supports(s platform.Setting) error {
 		return unsupported("storage="+string(s.Storage), "an emptyDir starts without what the image has there; bind is a hostPath volume")
 	case s.Network == platform.NetworkNone:
 		return unsupported("network=none", "each pod has the node's network or the pods'")
-	case s.Network == platform.NetworkProxy || s.Network == platform.NetworkNAT:
-		return unsupported("network="+string(s.Network), "services are the API server's; bridge is the pods' network (CNI)")
+	case s.Network == platform.NetworkProxy:
+		return unsupported("network=bridge:proxy", "pods have no userland proxy; bridge:nat is a hostPort, and bridge the pods' network (CNI)")
 	case s.Root == platform.RootDir:
 		return unsupported("root=dir", "the root is a snapshot, which containerd provides as an overlay")
 	case s.LSM == "default":
