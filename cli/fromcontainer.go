@@ -150,7 +150,7 @@ func (f *weighFlags) copyDesign(cmd *cobra.Command, names, client []string, host
 		return d, err
 	}
 	d, err = weigh.Design(o)
-	made.Tell(&d)
+	made.Mark(&d)
 	return d, err
 }
 

@@ -66,7 +66,7 @@ type Plan struct {
 	// Design is how trials are laid out: [DesignRounds]; empty is [DesignBlocks].
 	Design string `json:"design,omitempty"`
 	// HostInUse tells that the host's other programs are part of what is compared: what they use
-	// of its CPUs, and how long they wait for memory, disturbs no trial.
+	// of its CPUs, and how long they wait for memory, is no disturbance.
 	HostInUse      bool    `json:"host_in_use,omitempty"`
 	FailAbove      float64 `json:"fail_above,omitempty"`       // worsening against the baseline that is not accepted (0.05), or 0
 	StageTwoBlocks int     `json:"stage_two_blocks,omitempty"` // what Stein's second stage asked for

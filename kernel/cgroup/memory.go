@@ -363,9 +363,11 @@ func (g Group) Unified() (dir string, ok bool) {
 // Reclaim counts what the kernel took from a group, and from those below it, for want of
 // memory, since the group was made.
 type Reclaim struct {
-	Usage       int64 // bytes, now
-	AtLimit     int64 // how often usage met a limit: memory.events (max and high), or failcnt of memory and memsw
-	IsFull      bool  // usage is at the limit now; of version 1, where recent kernels no longer count that
+	Usage   int64 // bytes, now
+	AtLimit int64 // how often usage met the limit: memory.events (max and high), or memory.failcnt
+	// HasMet tells that usage once met the limit, and is near it now; of version 1 alone, which does not count
+	// everything: where the limit of memory and swap together is the same, it is met uncounted.
+	HasMet      bool
 	Refaults    int64 // pages that were pushed out and are used again (workingset_refault)
 	Read        int64 // bytes read from disks; negative where no controller counts them
 	MajorFaults int64
@@ -376,7 +378,7 @@ func (r Reclaim) Since(earlier Reclaim) Reclaim {
 	return Reclaim{
 		r.Usage,
 		r.AtLimit - earlier.AtLimit,
-		r.IsFull,
+		r.HasMet,
 		r.Refaults - earlier.Refaults,
 		r.read(earlier),
 		r.MajorFaults - earlier.MajorFaults,
@@ -391,7 +393,9 @@ func (r Reclaim) read(earlier Reclaim) int64 {
 }
 
 // DiskReads are the bytes that a group, and those below it, have read from disks (io.stat, or
-// blkio.throttle.io_service_bytes_recursive); negative where no controller counts them.
+// blkio.throttle.io_service_bytes_recursive); negative where no controller counts them. Version 1 counts at disks
+// alone for which a group was ever given a limit. What goes through a device that lies on others is
+// counted at those.
 func (g Group) DiskReads() (sum int64, err error) {
 	place, ok := g.For("io")
 	name, word := "io.stat", "rbytes="
@@ -407,8 +411,9 @@ func (g Group) DiskReads() (sum int64, err error) {
 		return -1, optional(err)
 	}
 	for line := range strings.Lines(text) {
-		_, after, ok := strings.Cut(line, word)
-		if !ok {
+		device, rest, _ := strings.Cut(line, " ")
+		_, after, ok := strings.Cut(rest, word)
+		if !ok || liesOnOthers(device) {
 			continue
 		}
 		count, _, _ := strings.Cut(strings.TrimSpace(after), " ")
@@ -421,8 +426,14 @@ func (g Group) DiskReads() (sum int64, err error) {
 	return sum, nil
 }
 
-// fullWithin is the part of a limit within which usage is at it: the kernel charges in batches.
-const fullWithin = 50
+// liesOnOthers reports whether a block device, by its numbers, is made of others (LVM, LUKS, MD).
+func liesOnOthers(device string) bool {
+	below, err := os.ReadDir(filepath.Join("/sys/dev/block", filepath.Base(device), "slaves"))
+	return err == nil && len(below) > 0
+}
+
+// batch is by how much usage stays below a limit that it has met: the kernel charges so much at once.
+const batch = 64 << 12
 
 // Reclaimed reads these counters. A kernel that does not count refaults leaves them 0.
 func (g Group) Reclaimed() (r Reclaim, err error) {
@@ -443,16 +454,15 @@ func (g Group) Reclaimed() (r Reclaim, err error) {
 	if place.Version == 1 {
 		r.Refaults = stat["total_workingset_refault_anon"] + stat["total_workingset_refault_file"]
 		r.MajorFaults = stat["total_pgmajfault"]
-		// Where the limit of memory and swap together is the same, that one is met first.
-		for _, counter := range []string{"memory.failcnt", "memory.memsw.failcnt"} {
-			count, err := readInt(place.Dir(), counter)
-			if err := optional(err); err != nil {
-				return r, err
-			}
-			r.AtLimit += count
+		if r.AtLimit, err = readInt(place.Dir(), "memory.failcnt"); err != nil {
+			return r, optional(err)
 		}
 		limit, err := readInt(place.Dir(), "memory.limit_in_bytes")
-		r.IsFull = err == nil && r.Usage >= limit-limit/fullWithin
+		if err != nil {
+			return r, optional(err)
+		}
+		peak, err := readInt(place.Dir(), "memory.max_usage_in_bytes")
+		r.HasMet = err == nil && peak >= limit-batch && r.Usage >= limit/4*3
 		return r, optional(err)
 	}
 	// Before Linux 5.9 there was one counter of both.

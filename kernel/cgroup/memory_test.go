@@ -196,6 +196,23 @@ func TestTheRootIsEverybodys(t *testing.T) {
 	}
 }
 
+// Version 1 does not count how often the limit is met where that of memory and swap together is the same.
+func TestLimitMetUncounted(t *testing.T) {
+	for _, c := range []struct {
+		usage, peak string
+		want        bool
+	}{{"60000000", "67108864", true}, {"60000000", "67000000", true}, {"60000000", "60000000", false}, {"20000000", "67108864", false}} {
+		l := tree(t, 1, []string{"memory"}, map[string]string{
+			"a/memory.usage_in_bytes": c.usage, "a/memory.max_usage_in_bytes": c.peak, "a/memory.limit_in_bytes": "67108864",
+			"a/memory.failcnt": "0", "a/memory.stat": "total_workingset_refault_file 7\ntotal_pgmajfault 1",
+		})
+		got, err := l.At("/a").Reclaimed()
+		if want := (Reclaim{Usage: got.Usage, HasMet: c.want, Refaults: 7, Read: -1, MajorFaults: 1}); got != want || err != nil {
+			t.Errorf("usage %s, peak %s: %+v, %v: want %+v", c.usage, c.peak, got, err, want)
+		}
+	}
+}
+
 // What a group reads from disks is counted by io of version 2, or by blkio of version 1; without either it is unknown.
 func TestDiskReads(t *testing.T) {
 	const throttled = "8:0 Read 100\n8:0 Write 7\n8:16 Read 50\n8:16 Total 57\nTotal 157"

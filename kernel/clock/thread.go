@@ -10,7 +10,7 @@ import (
 
 // Thread is the CPU time that the calling thread has used, the kernel's work for
 // it among it. The caller holds on to its thread (runtime.LockOSThread). The call does not block, so that Go's
-// runtime need not know of it: it would go on with other work in another thread where it took long.
+// runtime need not know of it: where the call took long, other work would go on in another thread.
 func Thread() time.Duration {
 	var used unix.Timespec
 	_, _, errno := unix.RawSyscall(

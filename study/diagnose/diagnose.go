@@ -2,7 +2,7 @@
 // contained, and which setting ends it.
 //
 // It first reads the counters of every container twice (triage). Only those that used a
-// CPU, or waited, are then watched by the scheduler's tracepoints ([tare/probe/bursts]).
+// CPU, or waited for one or for memory, are then watched by the scheduler's tracepoints ([tare/probe/bursts]).
 // Nothing is changed. Each rule is a function of what was read of one container, so that
 // its figures can be checked by hand; the rules are in the files that have their names.
 //

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"tare/container"
 	"tare/kernel/accounting"
 	"tare/kernel/procfs"
-	"tare/report"
 )
 
 const (
@@ -18,55 +18,41 @@ const (
 	// is worth a line, and leastChecks the same of checks that cost more than the service.
 	leastEngine = 0.01
 	leastChecks = 0.002
+	// leastTicks is the CPU time of an engine's processes below which nothing is said: three ticks.
+	leastTicks = 30 * time.Millisecond
 	// leastLog is the rate of a log, in bytes a second, from which its cost is looked at.
 	leastLog = 64 << 10
 )
 
 // checks finds a health check that takes more than it is worth. Each one has the runtime
 // start a process in the container: its shim waits for both, so that their CPU time is the
-// shim's children's (/proc/PID/stat). The engine's daemons have their part. How often the exec
-// probes of a pod run, the node does not know.
-func checks(_ *Host, f *Facts) []Finding {
-	every, isPod := f.Container.Kept.CheckEvery, f.Container.Engine == container.Kubernetes
-	if every <= 0 && !isPod || f.Span <= 0 {
+// shim's children's (/proc/PID/stat). The engine's daemons have their part.
+func checks(h *Host, f *Facts) []Finding {
+	if f.Container.Engine == container.Kubernetes {
+		return startedInPod(h, f)
+	}
+	every := f.Container.Kept.CheckEvery
+	if every <= 0 || f.Span <= 0 {
 		return nil
 	}
 	used := f.Engine.Shim + f.Engine.Daemon
-	cost := Cost{Rate: rate(used, f.Span)}
+	cost := Cost{Rate: rate(used, f.Span), Events: 1 / every.Seconds()}
+	cost.Each = time.Duration(cost.Rate * float64(every))
 	// What the check itself runs is the container's own CPU time too, so this is a bound.
-	service := f.Used.CPU + f.Engine.Beside
-	overService := used > service
-	if cost.Rate < leastChecks || (cost.Rate < leastEngine && !overService) {
+	overService := used > f.Used.CPU
+	if used < leastTicks || cost.Rate < leastChecks || (cost.Rate < leastEngine && !overService) {
 		return nil
 	}
-	if every > 0 {
-		cost.Events, cost.Each = 1/every.Seconds(), time.Duration(cost.Rate*float64(every))
-	}
 	one := finding(f.Container, Checks, cost)
-	says, than := "its health check runs every "+short(every)+" and", " costs more than the service"
-	switch {
-	case every <= 0 && f.Engine.Others > 0:
-		says = "running exec probes (or kubectl exec) in its pod"
-	case every <= 0:
-		says = "running its exec probes (or kubectl exec)"
+	one.Says = fmt.Sprintf("its health check runs every %s", short(every))
+	if overService {
+		one.Says += " and costs more than the service"
 	}
-	if !overService {
-		than = " takes CPU time"
-	}
-	one.Says = says + than
 	one.Evidence = []Fact{
 		{"shim, runtime and check", short(f.Engine.Shim) + " of CPU time in " + short(f.Span), "/proc/PID/stat of the shim"},
-		{"the service, with the check", short(service) + " of CPU time", "cpu.stat" + besides(f.Engine.Others)},
+		{"the engine's daemons", short(f.Engine.Daemon) + " of CPU time, its part", "/proc/PID/stat"},
+		{"the container, with the check", short(f.Used.CPU) + " of CPU time", "cpu.stat"},
 	}
-	if every <= 0 {
-		one.Set = []Remedy{
-			{Says: "a periodSeconds of its exec probes that is ten times as long", Saves: cost.Rate * 0.9},
-			{Says: "probes by HTTP, TCP or gRPC, which start no process"},
-		}
-		return []Finding{one}
-	}
-	daemons := Fact{"the engine's daemons", short(f.Engine.Daemon) + " of CPU time, its part", "/proc/PID/stat"}
-	one.Evidence = append(one.Evidence, daemons)
 	rarer := max(usualCheck, 2*every)
 	one.Set = []Remedy{
 		{
@@ -79,12 +65,23 @@ func checks(_ *Host, f *Facts) []Finding {
 	return []Finding{one}
 }
 
-// besides says of how many others of its pod a container's figure is, too.
-func besides(others int) string {
-	if others == 0 {
-		return ""
+// startedInPod finds what the runtime starts in a pod all the time: exec probes, above all. Whether it is those, and
+// in which of the pod's containers, the node does not know.
+func startedInPod(_ *Host, f *Facts) []Finding {
+	cost := Cost{Rate: rate(f.Engine.Started, f.Span)}
+	if f.Engine.Started < leastTicks || cost.Rate < leastEngine {
+		return nil
 	}
-	return fmt.Sprintf(" of the container and %s of its pod", report.Counted(others, "other"))
+	one := finding(f.Container, Checks, cost)
+	one.Says = "starting processes in its pod takes CPU time: exec probes, kubectl exec or restarts"
+	one.Evidence = []Fact{{
+		"runtime and what it started", short(f.Engine.Started) + " of CPU time in " + short(f.Span), "/proc/PID/stat of the pod's shim",
+	}}
+	one.Set = []Remedy{
+		{Says: "a periodSeconds of exec probes that is ten times as long", Saves: cost.Rate * 0.9},
+		{Says: "probes by HTTP, TCP or gRPC, which start no process"},
+	}
+	return []Finding{one}
 }
 
 // usualCheck is the interval that engines take where none is given.
@@ -159,6 +156,7 @@ func engineProcesses(all accounting.Snapshot) (pids []int) {
 // says where to look: any program may choose one of these.
 func engineWork(all []*Facts, logsBefore map[string]int64, before, after accounting.Snapshot) {
 	var daemons time.Duration
+	shims := shimsOf(all)
 	for pid, now := range after.Processes {
 		was, ok := before.Processes[pid]
 		if !ok || was.Start != now.Start {
@@ -171,7 +169,13 @@ func engineWork(all []*Facts, logsBefore map[string]int64, before, after account
 				daemons += own // its children's are the shims' own
 			}
 		case slices.Contains(shimPrograms, now.Command):
-			give(childrenOf(all, pid), own+reaped)
+			if f := servedBy(shims[pid], pid); f != nil {
+				started := reaped - endedBefore(before, pid)
+				f.Engine.Shim += own + started
+				if now.Command != "conmon" { // which does not wait for what CRI-O starts
+					f.Engine.Started += started
+				}
+			}
 		case slices.Contains(proxyPrograms, now.Command):
 			if f := proxied(all, pid); f != nil {
 				f.Engine.Proxy += own
@@ -188,27 +192,41 @@ func engineWork(all []*Facts, logsBefore map[string]int64, before, after account
 	shareDaemon(all, daemons)
 }
 
-// childrenOf are the containers whose first process a shim has started: several in a pod.
-func childrenOf(all []*Facts, shim int) (its []*Facts) {
+// shimsOf are the containers by the parents of their first processes: one, or the containers of a pod.
+func shimsOf(all []*Facts) map[int][]*Facts {
+	its := map[int][]*Facts{}
 	for _, f := range all {
-		first, err := procfs.Host.Process(f.Container.PID).Stat()
-		if err == nil && first.Parent == shim && procfs.Host.Process(shim).Runs(engineUser(f.Container), shimPrograms) {
-			its = append(its, f)
+		if first, err := procfs.Host.Process(f.Container.PID).Stat(); err == nil {
+			its[first.Parent] = append(its[first.Parent], f)
 		}
 	}
 	return its
 }
 
-// give gives a shim's work to the first of its containers: which of a pod's it was done for is not known.
-func give(its []*Facts, used time.Duration) {
-	for i, f := range its {
-		if i == 0 {
-			f.Engine.Shim += used
-			f.Engine.Others = len(its) - 1
+// servedBy is the container beside which a shim's work stands: of a pod's that with the least name. It is nil where
+// the process is no shim.
+func servedBy(its []*Facts, shim int) *Facts {
+	its = slices.DeleteFunc(its, func(f *Facts) bool {
+		return !procfs.Host.Process(shim).Runs(engineUser(f.Container), shimPrograms)
+	})
+	if len(its) == 0 {
+		return nil
+	}
+	return slices.MinFunc(its, func(a, b *Facts) int { return cmp.Compare(a.Container.Name, b.Container.Name) })
+}
+
+// endedBefore is what a process's children had used by then that have ended since. As their parent waits for them,
+// the time of their whole lives is added to its own.
+func endedBefore(before accounting.Snapshot, parent int) (used time.Duration) {
+	for pid, p := range before.Processes {
+		if p.Parent != parent {
 			continue
 		}
-		its[0].Engine.Beside += f.Used.CPU
+		if now, err := procfs.Host.Process(pid).Stat(); err != nil || now.StartTicks != p.Start {
+			used += p.Own + p.Reaped
+		}
 	}
+	return used
 }
 
 // proxied finds the container whose address a docker-proxy has among its arguments.

@@ -62,7 +62,7 @@ var explanations = map[Kind]explanation{
 	Checks: {
 		means:  "The health check takes more CPU time than it is worth.",
 		cost:   "CPU time of the shim, of what it waited for (runtime and check), and the daemons' part, in each second.",
-		source: "Measured: /proc/PID/stat. The daemons' part is by what containers had them do. The containers of a pod share a shim: what it takes stands once, beside the first of them.",
+		source: "Measured: /proc/PID/stat. The daemons' part is by what containers had them do. Of a pod it is the runtime, and what that starts in the pod.",
 		silent: "Below 0.01 s/s where the service costs more than its check, and below 0.002 s/s in any case.",
 	},
 	Log: {

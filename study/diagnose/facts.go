@@ -59,11 +59,9 @@ func (f *Facts) behind(who int) (all bursts.Behind) {
 // EngineWork is CPU time that an engine's processes used for one container.
 type EngineWork struct {
 	Shim time.Duration // its shim, with the runtime and the checks that it waited for
-	// Others is the number of other containers that the shim serves, and Beside the CPU time that
-	// they used: see give.
-	Others int
-	Beside time.Duration
-	Proxy  time.Duration // its docker-proxy processes
+	// Started is the part of what it waited for. The shim of a pod has several containers, of which one has it.
+	Started time.Duration
+	Proxy   time.Duration // its docker-proxy processes
 	// Daemon is the part of the engine's daemons that went to its checks and its log: see
 	// shareDaemon.
 	Daemon   time.Duration

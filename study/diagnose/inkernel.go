@@ -57,9 +57,11 @@ type InKernel struct {
 	// Copied are the files that were copied up, as far as they were looked for (LookedAtAll).
 	Copied      []overlay.Copied
 	LookedAtAll bool
-	// Blocked is how long threads were off the CPU while they copied files up, and ReadBack while they waited
-	// for pages to be read or room to be made, in BlockedIn; all are 0 where that was not recorded.
-	Blocked, ReadBack, BlockedIn time.Duration
+	// Blocked is how long threads were off the CPU while they copied files up, and ReclaimWait while they waited
+	// for pages to be read or room to be made, in BlockedIn. All are 0 where that was not recorded.
+	Blocked, ReclaimWait, BlockedIn time.Duration
+	// BlockedLost are events of that recording that were lost, or whose stack was.
+	BlockedLost uint64
 }
 
 // Sampled counts samples of a container's threads, by what they were doing.
@@ -73,8 +75,8 @@ type Sampled struct {
 	LookedUp, Listed perLayer
 	Closed           uint64 // files being closed outside of the overlay's code
 	CopiedUp         uint64
-	// ReadBack is work to read pages from the disk, or to make room for them within a limit.
-	ReadBack uint64
+	// Reclaim is work to read pages from the disk, or to make room for them within a limit.
+	Reclaim uint64
 }
 
 // perLayer is work that is done in each layer that has a directory. Below is the part of the layers'
@@ -108,8 +110,8 @@ func (s Sampled) half(n float64) time.Duration { return s.time(1.96 * math.Sqrt(
 // add sorts one stack, the innermost function first.
 func (s *Sampled) add(stack []string, count uint64) {
 	s.All += count
-	if readsBack(stack) {
-		s.ReadBack += count
+	if reclaims(stack) {
+		s.Reclaim += count
 	}
 	is := func(prefix ...string) func(string) bool {
 		return func(f string) bool {
@@ -143,9 +145,9 @@ func (s *Sampled) add(stack []string, count uint64) {
 	}
 }
 
-// readsBack tells a stack of the kernel in which pages are read from the disk, waited for, or pushed out to make room
+// reclaims tells a stack of the kernel in which pages are read from the disk, waited for, or pushed out to make room
 // within a limit.
-func readsBack(stack []string) bool {
+func reclaims(stack []string) bool {
 	has := func(prefixes ...string) bool {
 		return slices.ContainsFunc(stack, func(f string) bool {
 			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f, p) })
@@ -153,8 +155,10 @@ func readsBack(stack []string) bool {
 	}
 	return has("page_cache_ra_", "page_cache_sync_ra", "page_cache_async_ra", "filemap_readahead",
 		"filemap_read_folio", "filemap_create_folio", "filemap_update_page", "__folio_lock_or_retry",
-		"swapin_", "swap_read", "try_to_free_mem_cgroup_pages") ||
-		has("folio_wait_bit") && has("filemap_get_pages", "filemap_fault", "do_swap_page")
+		"__lock_page", "put_and_wait_on_page_locked", // before Linux 5.16
+		"swapin_", "swap_read", "shmem_swapin", "try_to_free_mem_cgroup_pages",
+		"mem_cgroup_handle_over_high", "__mem_cgroup_handle_over_high") ||
+		has("folio_wait_bit", "wait_on_page_bit") && has("filemap_get_pages", "filemap_fault", "do_swap_page")
 }
 
 // ofFileSystem are functions of the file systems that layers lie on, of the page cache, and those that every
@@ -238,7 +242,7 @@ type kernelWatch struct {
 	blocked  *bursts.Recording // of those; nil where there is none
 }
 
-// watchKernel chooses among containers after triage: those that copy files up or are short of memory, and those that
+// watchKernel chooses among containers after triage: those that copy files up or are short of memory, those that
 // spend time in the kernel or were named. Of the others nothing is recorded.
 func watchKernel(watched []*subject, named bool, began time.Time) *kernelWatch {
 	k := &kernelWatch{}
@@ -247,7 +251,7 @@ func watchKernel(watched []*subject, named bool, began time.Time) *kernelWatch {
 		f := s.facts
 		use := s.second.counts.since(s.first.counts)
 		copied, _, err := f.InKernel.Layers.CopiedUp(began.Add(-recently))
-		if err == nil && len(copied) > 0 || s.isShortOfMemory() {
+		if err == nil && len(copied) > 0 || s.isShort {
 			if t, err := kit.Target(f.Container); err == nil {
 				targets, k.blocking = append(targets, t), append(k.blocking, s)
 			}
@@ -379,12 +383,16 @@ func (k *kernelWatch) finish(began time.Time, seen *bursts.Reading) (notes []str
 	for i, s := range k.blocking {
 		of := &s.facts.InKernel
 		of.BlockedIn = off.Span() // which began before the main recording, and ends after it
+		of.BlockedLost = off.Lost + off.Unstacked
 		for _, a := range off.Groups[i].Absences {
+			if a.Waiting {
+				continue // it was preempted, or its quota used up, which are findings of their own
+			}
 			switch stack := named(a.Kernel); {
 			case slices.ContainsFunc(stack, func(f string) bool { return strings.HasPrefix(f, "ovl_copy_up") }):
 				of.Blocked += a.Time
-			case readsBack(stack):
-				of.ReadBack += a.Time
+			case reclaims(stack):
+				of.ReclaimWait += a.Time
 			}
 		}
 	}

@@ -47,10 +47,10 @@ func TestStacksAreSorted(t *testing.T) {
 		readDir:    {Listed: perLayer{1, 1}},
 		readFile:   {},
 		cachedRead: {},
-		diskRead:   {ReadBack: 1},
-		waitsForIt: {ReadBack: 1},
+		diskRead:   {Reclaim: 1},
+		waitsForIt: {Reclaim: 1},
 		writesBack: {},
-		makesRoom:  {ReadBack: 1},
+		makesRoom:  {Reclaim: 1},
 		closing:    {Closed: 1},
 		copying:    {CopiedUp: 1},
 		// What a traced call does is not the filter's.

