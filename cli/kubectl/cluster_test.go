@@ -55,6 +55,7 @@ func TestStudyOnNodes(t *testing.T) {
 	t.Run("whole", func(t *testing.T) { o.at(t).whole(ctx) })
 	t.Run("pods as a platform", func(t *testing.T) { o.at(t).pods(ctx) })
 	t.Run("kubelet and follower killed", func(t *testing.T) { o.at(t).interrupted(ctx) })
+	t.Run("drained and cut off", func(t *testing.T) { o.at(t).disrupted(ctx) })
 	t.Run("deleted", func(t *testing.T) { o.at(t).deleted(ctx) })
 	t.Run("diagnosed", func(t *testing.T) { o.at(t).diagnosed(ctx) })
 	t.Run("not admitted", func(t *testing.T) { o.at(t).notAdmitted(ctx) })
@@ -212,6 +213,57 @@ func (o *onNodes) interrupted(ctx context.Context) {
 		o.Fatalf("%v:\n%s", err, out)
 	}
 	o.Logf("%s", out)
+	o.shown(ctx, out.String(), "cgroup")
+	o.nothingLeft(ctx)
+}
+
+// disrupted: one node is drained while it measures, and is given back. The other's network is away for a while. Each
+// goes on with its part.
+func (o *onNodes) disrupted(ctx context.Context) {
+	type object = map[string]any
+	cmd, out := o.weigh(ctx, "bare,cgroup", "20")
+	if err := cmd.Start(); err != nil {
+		o.Fatal(err)
+	}
+	for _, n := range o.Nodes {
+		o.awaitMeasuring(ctx, n)
+	}
+	drained, cut := o.Nodes[0], o.Nodes[1]
+	cordon := func(isCordoned bool) {
+		node := object{"apiVersion": "v1", "kind": "Node", "metadata": object{"name": drained.Name}, "spec": object{"unschedulable": isCordoned}}
+		path := "/api/v1/nodes/" + drained.Name
+		if err := o.Call(ctx, "PATCH", path, node, nil); err != nil {
+			o.Fatal(err)
+		}
+	}
+	cordon(true)
+	study := o.study(ctx)
+	for _, pod := range o.list(ctx, inDefault("pods")) {
+		if !strings.HasPrefix(pod, "tare-"+study+"-0") {
+			continue
+		}
+		eviction := object{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": object{"name": pod, "namespace": "default"}}
+		if err := o.Call(ctx, "POST", inDefault("pods")+"/"+pod+"/eviction", eviction, nil); err != nil {
+			o.Fatal(err)
+		}
+	}
+	if err := o.Cut(cut, true); err != nil {
+		o.Fatal(err)
+	}
+	if err := o.AwaitNode(ctx, cut.Name, false); err != nil {
+		o.Fatal(err)
+	}
+	if err := o.Cut(cut, false); err != nil {
+		o.Fatal(err)
+	}
+	cordon(false)
+	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
+		o.Fatalf("%v:\n%s", err, out)
+	}
+	o.Logf("%s", out)
+	if !strings.Contains(out.String(), "drained") {
+		o.Errorf("nothing says that %s was drained", drained.Name)
+	}
 	o.shown(ctx, out.String(), "cgroup")
 	o.nothingLeft(ctx)
 }

@@ -114,6 +114,9 @@ func (c *Cluster) send(ctx context.Context, method, path string, body any) (*htt
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	response, err := c.client.Do(request)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
