@@ -27,9 +27,9 @@ const (
 // checks finds a health check that takes more than it is worth. Each one has the runtime
 // start a process in the container: its shim waits for both, so that their CPU time is the
 // shim's children's (/proc/PID/stat). The engine's daemons have their part.
-func checks(h *Host, f *Facts) []Finding {
+func checks(_ *Host, f *Facts) []Finding {
 	if f.Container.Engine == container.Kubernetes {
-		return startedInPod(h, f)
+		return startedInPod(f)
 	}
 	every := f.Container.Kept.CheckEvery
 	if every <= 0 || f.Span <= 0 {
@@ -67,7 +67,7 @@ func checks(h *Host, f *Facts) []Finding {
 
 // startedInPod finds what the runtime starts in a pod all the time: exec probes, above all. Whether it is those, and
 // in which of the pod's containers, the node does not know.
-func startedInPod(_ *Host, f *Facts) []Finding {
+func startedInPod(f *Facts) []Finding {
 	cost := Cost{Rate: rate(f.Engine.Started, f.Span)}
 	if f.Engine.Started < leastTicks || cost.Rate < leastEngine {
 		return nil
