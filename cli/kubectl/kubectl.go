@@ -299,7 +299,7 @@ func (s *session) follow(ctx context.Context, study nodes.Study, dir string) err
 	for _, m := range outcome.Missing {
 		terminal.Fprintf(s.root.OutOrStdout(), "  missing: %s: %s\n", m.Node, m.Cause)
 	}
-	return fmt.Errorf("%s missing: kubectl tare resume -n %s %s tries again; %s removes what is left",
+	return fmt.Errorf("%s missing: kubectl tare resume -n %s %s tries again; %s removes what is left, and the same command then begins a new study",
 		report.Counted(len(outcome.Missing), "node"), s.cluster.Namespace, study.ID, s.deletion(study))
 }
 
