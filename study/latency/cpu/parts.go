@@ -26,7 +26,8 @@ func Answer(run record.Run) string {
 		c := g.conditions[1]
 		if d := r.Row(c, service.P50).Difference; d.Known() {
 			named = nameShort(g.name)
-			sentences = append(sentences, fmt.Sprintf("In a container with CPU shares, %s answers %s at the median, and %s at the p99, than on bare metal.",
+			sentences = append(sentences, fmt.Sprintf(
+				"In a container with CPU shares, %s answers %s at the median than on bare metal. At the p99 it answers %s.",
 				named, later(d), later(r.Row(c, service.P99).Difference)))
 			break
 		}
@@ -44,7 +45,7 @@ func Answer(run record.Run) string {
 			subject = "It"
 		}
 		sentences = append(sentences, fmt.Sprintf(
-			"%s uses %s %% of its core without a quota; under a quota of %s its p99 is %s ms.",
+			"%s uses %s %% of its core without a quota. Under a quota of %s its p99 is %s ms.",
 			subject,
 			report.Said(r.Value(g.base, service.Share), 1),
 			worst.Label,
