@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/cli/command"
 	"tare/container"
 	"tare/study/diagnose"
 )
@@ -21,7 +22,7 @@ func (a *app) explainFinding() *cobra.Command {
 its cost is computed and from which source, when it is not reported, what to set, and the
 command that shows more. CONTAINER/FINDING is as diagnose --json and --evidence name it.`,
 		Example: "  tare diagnose explain web/throttled\n  tare diagnose explain web/noisy-neighbour:batch --for 30s",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    command.AtMostArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError("name a finding, as in web/throttled: tare diagnose --evidence lists them")

@@ -67,8 +67,11 @@ func (c Container) Argument() string {
 type Kept struct {
 	// CheckEvery is the interval of its health check; 0 where there is none.
 	CheckEvery time.Duration
-	HasCPUs    bool   // it was made with --cpus: a quota of another form is refused
-	LogDriver  string // "json-file"
+	HasCPUs    bool // it was made with --cpus: a quota of another form is refused
+	// HasSwapLimit tells that memory and swap together have a limit. It exceeds that of memory by Swap, in bytes.
+	HasSwapLimit bool
+	Swap         int64
+	LogDriver    string // "json-file"
 	// Log is the file to which the engine writes its output; empty where it writes none, or
 	// the engine is a user's and may name any file.
 	Log string

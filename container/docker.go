@@ -173,6 +173,9 @@ func keptOf(c *container.InspectResponse) (k Kept) {
 	}
 	if c.HostConfig != nil {
 		k.LogDriver, k.HasCPUs = c.HostConfig.LogConfig.Type, c.HostConfig.NanoCPUs > 0
+		if both := c.HostConfig.MemorySwap; both > 0 {
+			k.HasSwapLimit, k.Swap = true, both-c.HostConfig.Memory
+		}
 	}
 	k.Log = c.LogPath
 	if c.NetworkSettings != nil {

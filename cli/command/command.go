@@ -161,6 +161,16 @@ func ExactArgs(n int) cobra.PositionalArgs {
 	}
 }
 
+// AtMostArgs is as [ExactArgs], for arguments that may be left out.
+func AtMostArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		return UsageError("%s takes at most %d, not %d: %s", cmd.CommandPath(), n, len(args), cmd.UseLine())
+	}
+}
+
 // WriteJSON writes v for people and programs.
 func WriteJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)

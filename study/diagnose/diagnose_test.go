@@ -241,6 +241,16 @@ func TestMemoryLimit(t *testing.T) {
 	if found.Based != Estimated || found.Set[0].Command != "docker update --memory 88080384 db" {
 		t.Errorf("%s, to be set: %+v", found.Based, found.Set)
 	}
+	f.Container.Kept.HasSwapLimit, f.Container.Kept.Swap = true, 64<<20
+	found = one(t, Diagnose(quietHost, []*Facts{f}))
+	if want := "docker update --memory 88080384 --memory-swap 155189248 db"; found.Set[0].Command != want {
+		t.Errorf("to be set: %s, want %s", found.Set[0].Command, want)
+	}
+	f.Used.Memory.Refaults = 50_000 // 195 MiB in ten seconds
+	if found = one(t, Diagnose(quietHost, []*Facts{f})); found.Set[0].Says != "a memory limit of 128 MiB as a first step, and another look" {
+		t.Errorf("to be set: %s", found.Set[0].Says)
+	}
+	f.Used.Memory.Refaults = 5000
 	// A quarter of a second on a CPU and three off it, in ten.
 	f.Watched, f.InKernel = 10*time.Second, InKernel{ReclaimWait: 3 * time.Second, BlockedIn: 10 * time.Second}
 	f.InKernel.Sampled = Sampled{All: 400, CPU: time.Second, Reclaim: 100}

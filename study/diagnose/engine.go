@@ -44,6 +44,9 @@ func checks(_ *Host, f *Facts) []Finding {
 		return nil
 	}
 	one := finding(f.Container, Checks, cost)
+	if f.Engine.Daemon > f.Engine.Shim { // whose part is shared out
+		one.Based = Estimated
+	}
 	one.Says = fmt.Sprintf("its health check runs every %s", short(every))
 	if overService {
 		one.Says += " and costs more than the service"
@@ -56,7 +59,7 @@ func checks(_ *Host, f *Facts) []Finding {
 	rarer := max(usualCheck, 2*every)
 	one.Set = []Remedy{
 		{
-			Says:    "a check every " + short(rarer),
+			Says:    "a check every " + short(rarer) + ", once the container is made anew",
 			Command: "--health-interval " + rarer.String(),
 			Saves:   cost.Rate * (1 - every.Seconds()/rarer.Seconds()),
 		},

@@ -70,11 +70,16 @@ func memoryLimit(_ *Host, f *Facts) []Finding {
 	if f.Used.HasStall {
 		one.Evidence = append(one.Evidence, Fact{"time waited for memory", short(f.Used.MemoryStall) + " in " + short(f.Span), "memory.pressure"})
 	}
-	// What came back within the time is at most what is missing.
-	more := min(m.Refaults*page, f.Limit)
+	// What came back within the time is at most what is missing. Where that is more than the limit, pages came
+	// back again and again, and twice the limit is a step.
+	says := "a memory limit of at most %s"
+	more := m.Refaults * page
+	if more > f.Limit {
+		says, more = "a memory limit of %s as a first step, and another look", f.Limit
+	}
 	to := (f.Limit + more + mebibyte - 1) / mebibyte * mebibyte
 	one.Set = []Remedy{{
-		Says: fmt.Sprintf("a memory limit of at most %s", bytes(to)), Command: memoryCommand(f, to),
+		Says: fmt.Sprintf(says, bytes(to)), Command: memoryCommand(f, to),
 		Change: map[string]string{"memory": fmt.Sprintf("%db", to)},
 	}}
 	return []Finding{one}

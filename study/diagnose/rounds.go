@@ -177,7 +177,11 @@ func (v View) settings(width int) []terminal.Row {
 	}
 	rows := []terminal.Row{nil, {{Style: terminal.Bold, Words: "WHAT TO SET"}}}
 	for _, p := range proposals(found...) {
-		rows = append(rows, terminal.Row{{Words: terminal.CutMiddle(terminal.Line(p.of()+": "+p.text()), width)}})
+		text := terminal.Line(p.of() + ": " + p.text())
+		if terminal.Columns(text) > width { // what to set goes before what it saves
+			text = terminal.Line(p.of() + ": " + p.says)
+		}
+		rows = append(rows, terminal.Row{{Words: terminal.CutMiddle(text, width)}})
 	}
 	return rows
 }

@@ -83,6 +83,8 @@ func pinCommand(f *Facts, count int, list string) string {
 func memoryCommand(f *Facts, limit int64) string {
 	c, unit := f.Container, unitOf(f.Container)
 	switch {
+	case isEngine(c) && c.Kept.HasSwapLimit: // the engine refuses a limit above that of both
+		return fmt.Sprintf("%s update --memory %d --memory-swap %d %s", c.Engine, limit, limit+c.Kept.Swap, terminal.Shell(c.Name))
 	case isEngine(c):
 		return fmt.Sprintf("%s update --memory %d %s", c.Engine, limit, terminal.Shell(c.Name))
 	case c.Engine == container.Kubernetes:
