@@ -371,6 +371,7 @@ type Reclaim struct {
 	Refaults    int64 // pages that were pushed out and are used again (workingset_refault)
 	Read        int64 // bytes read from disks; negative where no controller counts them
 	MajorFaults int64
+	OOMKills    int64 // processes that the kernel killed at a limit: memory.events, or memory.oom_control
 }
 
 // Since is what was counted since an earlier reading. Usage is this one's.
@@ -382,6 +383,7 @@ func (r Reclaim) Since(earlier Reclaim) Reclaim {
 		r.Refaults - earlier.Refaults,
 		r.read(earlier),
 		r.MajorFaults - earlier.MajorFaults,
+		r.OOMKills - earlier.OOMKills,
 	}
 }
 
@@ -457,6 +459,11 @@ func (g Group) Reclaimed() (r Reclaim, err error) {
 		if r.AtLimit, err = readInt(place.Dir(), "memory.failcnt"); err != nil {
 			return r, optional(err)
 		}
+		oom, err := readKeyed(place.Dir(), "memory.oom_control")
+		if optional(err) != nil {
+			return r, err
+		}
+		r.OOMKills = oom["oom_kill"]
 		limit, err := readInt(place.Dir(), "memory.limit_in_bytes")
 		if err != nil {
 			return r, optional(err)
@@ -469,6 +476,6 @@ func (g Group) Reclaimed() (r Reclaim, err error) {
 	r.Refaults = stat["workingset_refault_anon"] + stat["workingset_refault_file"] + stat["workingset_refault"]
 	r.MajorFaults = stat["pgmajfault"]
 	events, err := readKeyed(place.Dir(), "memory.events")
-	r.AtLimit = events["max"] + events["high"]
+	r.AtLimit, r.OOMKills = events["max"]+events["high"], events["oom_kill"]
 	return r, optional(err)
 }

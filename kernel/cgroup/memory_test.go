@@ -204,10 +204,11 @@ func TestLimitMetUncounted(t *testing.T) {
 	}{{"60000000", "67108864", true}, {"60000000", "67000000", true}, {"60000000", "60000000", false}, {"20000000", "67108864", false}} {
 		l := tree(t, 1, []string{"memory"}, map[string]string{
 			"a/memory.usage_in_bytes": c.usage, "a/memory.max_usage_in_bytes": c.peak, "a/memory.limit_in_bytes": "67108864",
-			"a/memory.failcnt": "0", "a/memory.stat": "total_workingset_refault_file 7\ntotal_pgmajfault 1",
+			"a/memory.failcnt": "0", "a/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3",
+			"a/memory.stat": "total_workingset_refault_file 7\ntotal_pgmajfault 1",
 		})
 		got, err := l.At("/a").Reclaimed()
-		if want := (Reclaim{Usage: got.Usage, HasMet: c.want, Refaults: 7, Read: -1, MajorFaults: 1}); got != want || err != nil {
+		if want := (Reclaim{Usage: got.Usage, HasMet: c.want, Refaults: 7, Read: -1, MajorFaults: 1, OOMKills: 3}); got != want || err != nil {
 			t.Errorf("usage %s, peak %s: %+v, %v: want %+v", c.usage, c.peak, got, err, want)
 		}
 	}

@@ -251,6 +251,15 @@ func TestMemoryLimit(t *testing.T) {
 		t.Errorf("to be set: %s", found.Set[0].Says)
 	}
 	f.Used.Memory.Refaults = 5000
+	f.Used.Memory.OOMKills = 2
+	found = one(t, Diagnose(quietHost, []*Facts{f}))
+	if found.Level != High || found.Says != "needs more memory than its limit of 64 MiB: 2 processes killed" {
+		t.Errorf("%s: %s", found.Level, found.Says)
+	}
+	if got, want := found.sentence(), "db needs more memory than its limit of 64 MiB: 2 processes killed."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	f.Used.Memory.OOMKills = 0
 	// A quarter of a second on a CPU and three off it, in ten.
 	f.Watched, f.InKernel = 10*time.Second, InKernel{ReclaimWait: 3 * time.Second, BlockedIn: 10 * time.Second}
 	f.InKernel.Sampled = Sampled{All: 400, CPU: time.Second, Reclaim: 100}

@@ -56,7 +56,7 @@ var explanations = map[Kind]explanation{
 		means:  "The memory limit is below the working set: pages that were pushed out are used again.",
 		cost:   "time of reading pages and making room for them, on a CPU and off it, * the part of the pages read that had been pushed out.",
 		source: "Measured: sampled stacks and sched_switch. Else estimated: memory pressure (PSI), a bound from below; or pages used again * 100 us.",
-		silent: "There is no limit, usage did not meet it, or fewer than 10 pages a second were used again.",
+		silent: "There is no limit, or usage did not meet it. Or fewer than 10 pages a second were used again, and no process was killed.",
 		detail: func(c container.Container, _ *Finding) string { return "tare faults " + terminal.Shell(c.Argument()) },
 	},
 	Checks: {
@@ -124,7 +124,7 @@ var explanations = map[Kind]explanation{
 		means:  "The quota held work back while CPUs were idle and no other container waited: CPU shares would have cost none anything.",
 		cost:   "that of the container's throttling. The two are one cost, not two.",
 		source: "S4: shares cost a constant or nothing (S4.1), a quota stalls requests (S4.2).",
-		silent: "CPUs were idle for less than 20 %, or for less than what was refused, other containers waited for 0.01 s/s, or it waited so long behind processes outside of containers.",
+		silent: "CPUs were idle for less than 20 %, or for less than what was refused. Or other containers waited for 0.01 s/s, or it waited as long behind processes outside of containers.",
 		detail: causesOf,
 	},
 }

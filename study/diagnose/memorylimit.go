@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"tare/kernel/cgroup"
+	"tare/report"
 )
 
 const (
@@ -26,6 +27,9 @@ const (
 // in active use. Elsewhere the cost is estimated from the number of pages.
 func memoryLimit(_ *Host, f *Facts) []Finding {
 	m, k := f.Used.Memory, &f.InKernel
+	if f.Limit > 0 && m.OOMKills > 0 {
+		return []Finding{killed(f)}
+	}
 	refaults := float64(m.Refaults) / f.Span.Seconds()
 	if f.Limit <= 0 || m.AtLimit == 0 && !m.HasMet || refaults < leastRefaults {
 		return nil
@@ -83,6 +87,24 @@ func memoryLimit(_ *Host, f *Facts) []Finding {
 		Change: map[string]string{"memory": fmt.Sprintf("%db", to)},
 	}}
 	return []Finding{one}
+}
+
+// killed is the limit that the kernel killed processes at. What that costs, whoever waited for them knows.
+func killed(f *Facts) Finding {
+	m := f.Used.Memory
+	one := finding(f.Container, MemoryLimit, Cost{Events: float64(m.OOMKills) / f.Span.Seconds(), IsUnknown: true})
+	one.Level = High
+	one.Says = fmt.Sprintf("needs more memory than its limit of %s: %s killed", bytes(f.Limit), report.Counted(int(m.OOMKills), "process"))
+	one.Evidence = []Fact{
+		{"limit", bytes(f.Limit), "memory.max, or memory.limit_in_bytes"},
+		{"killed", fmt.Sprintf("%d in %s", m.OOMKills, short(f.Span)), "oom_kill of memory.events, or of memory.oom_control"},
+	}
+	one.Set = []Remedy{{
+		Says:    fmt.Sprintf("a memory limit of %s as a first step, and another look", bytes(2*f.Limit)),
+		Command: memoryCommand(f, 2*f.Limit),
+		Change:  map[string]string{"memory": fmt.Sprintf("%db", 2*f.Limit)},
+	}}
+	return one
 }
 
 // hasReclaim reports whether the time of reading pages and making room was recorded. Where no function of the kernel

@@ -32,7 +32,7 @@ func needless(h *Host, f *Facts) []Finding {
 	}
 	one := finding(f.Container, Needless, held.Cost)
 	one.Within = held.ID
-	one.Says = "its quota spares no container anything: CPUs were idle, and no other container waited"
+	one.Says = "its quota helps no other container: CPUs were idle, and none waited"
 	one.Evidence = []Fact{
 		{"idle CPU time", fmt.Sprintf("%.0f %% of %d CPUs", 100*h.Idle, h.CPUs), "/proc/stat"},
 		{"waited by other containers", fmt.Sprintf("%s s in each second", report.Rounded(others, 2)), "sched_switch"},

@@ -38,7 +38,10 @@ func (f Finding) sentence() string {
 	if of, ok := strings.CutPrefix(f.Says, "its "); ok {
 		says = "'s " + of
 	}
-	text := fmt.Sprintf("%s%s, which costs %s", f.Container, says, f.Cost)
+	text := f.Container + says
+	if !f.Cost.IsUnknown {
+		text += fmt.Sprintf(", which costs %s", f.Cost)
+	}
 	if f.Cost.Each > 0 {
 		text += fmt.Sprintf(", %s each time", short(f.Cost.Each))
 	}
@@ -151,6 +154,9 @@ func table(found []Finding, perRequest bool) report.Table {
 	}
 	for _, f := range found {
 		lost, memory := report.Measured(f.Cost.Rate), report.Absent()
+		if f.Cost.IsUnknown {
+			lost = report.Absent()
+		}
 		if f.Cost.Bytes > 0 {
 			lost, memory = memory, report.Measured(float64(f.Cost.Bytes)/mebibyte)
 		}
