@@ -318,7 +318,7 @@ func TestACheckThatCostsMoreThanTheService(t *testing.T) {
 	}
 	near(t, "cost", found.Cost.Rate, 0.06)
 	near(t, "each", found.Cost.Each.Seconds(), 0.06)
-	if found.Set[0].Command != "--health-interval 30s" {
+	if found.Set[0].Command != "docker run --health-interval 30s" {
 		t.Errorf("to be set: %+v", found.Set)
 	}
 	rare := checked(5 * time.Minute)

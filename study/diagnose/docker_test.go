@@ -248,7 +248,7 @@ func TestHealthChecksInDocker(t *testing.T) {
 		if facts.Engine.Shim <= 0 || facts.Engine.Daemon <= 0 {
 			t.Errorf("%s: shim %v, daemons %v: want both counted", name, facts.Engine.Shim, facts.Engine.Daemon)
 		}
-		if !strings.Contains(f.Says, "costs more than the service") || f.Set[0].Command != "--health-interval 30s" {
+		if !strings.Contains(f.Says, "costs more than the service") || f.Set[0].Command != "docker run --health-interval 30s" {
 			t.Errorf("%s: %s; to be set: %+v", name, f.Says, f.Set)
 		}
 	}

@@ -59,8 +59,8 @@ func checks(_ *Host, f *Facts) []Finding {
 	rarer := max(usualCheck, 2*every)
 	one.Set = []Remedy{
 		{
-			Says:    "a check every " + short(rarer) + ", once the container is made anew",
-			Command: "--health-interval " + rarer.String(),
+			Says:    "a check every " + short(rarer),
+			Command: fmt.Sprintf("%s run --health-interval %s", f.Container.Engine, rarer), // a container keeps its own
 			Saves:   cost.Rate * (1 - every.Seconds()/rarer.Seconds()),
 		},
 		{Says: "a check from outside (HTTP or TCP), which starts no process"},
@@ -104,7 +104,7 @@ func logs(_ *Host, f *Facts) []Finding {
 		{"log", bytes(f.Engine.LogBytes) + " in " + short(f.Span), "size of the log file"},
 		{"the engine's daemons", short(f.Engine.Daemon) + " of CPU time, its part", "/proc/PID/stat"},
 	}
-	one.Set = []Remedy{{Says: "less output, or the driver local with a bound", Command: "--log-driver local --log-opt max-size=10m"}}
+	one.Set = []Remedy{{Says: "less output, or the driver local with a bound", Command: "docker run --log-driver local --log-opt max-size=10m"}}
 	return []Finding{one}
 }
 

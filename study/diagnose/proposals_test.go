@@ -26,7 +26,7 @@ func TestEqualSettingsAreShownOnce(t *testing.T) {
 	}
 	// The costliest is the last: 0.06 s/s to 0.0695 s/s, of which a check in 30 s leaves a thirtieth.
 	const of, says = "20 containers (c20-19, c20-18, c20-17 and 17 more)", "a check every 30 s: saves 0.058 to 0.067 s/s each"
-	if rows[0][0].Text != of || rows[0][1].Text != says || rows[0][1].Detail != "--health-interval 30s" || rows[1][0].Text != of {
+	if rows[0][0].Text != of || rows[0][1].Text != says || rows[0][1].Detail != "docker run --health-interval 30s" || rows[1][0].Text != of {
 		t.Errorf("%+v", rows)
 	}
 	var view strings.Builder
