@@ -62,19 +62,6 @@ func Take(root string) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("list processes: %w", err)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name[0] < '0' || name[0] > '9' })
-	return take(root, names)
-}
-
-// TakeOf reads the host's account and those of some processes, which costs less than [Take].
-func TakeOf(root string, pids []int) (Snapshot, error) {
-	names := make([]string, len(pids))
-	for i, pid := range pids {
-		names[i] = strconv.Itoa(pid)
-	}
-	return take(root, names)
-}
-
-func take(root string, names []string) (Snapshot, error) {
 	s := Snapshot{Taken: time.Now(), MemoryStall: -1, Processes: map[int]Process{}}
 	stat, err := os.ReadFile(filepath.Join(root, "stat"))
 	if err != nil {

@@ -45,17 +45,6 @@ func TestTakeReadsThisHost(t *testing.T) {
 	}
 }
 
-func TestTakeOfSome(t *testing.T) {
-	const gone = 1 << 23 // more than a kernel gives out
-	s, err := TakeOf("/proc", []int{os.Getpid(), gone})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Processes) != 1 || s.Processes[os.Getpid()].Parent != os.Getppid() || s.CPUs < 1 {
-		t.Errorf("%+v, want the host's account and this process' alone", s)
-	}
-}
-
 func TestABrokenAccountIsNamed(t *testing.T) {
 	root := t.TempDir()
 	if err := os.WriteFile(filepath.Join(root, "stat"), []byte("intr 1 2 3\n"), 0o644); err != nil {

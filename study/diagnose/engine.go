@@ -145,16 +145,6 @@ var (
 	proxyPrograms  = []string{"docker-proxy"}
 )
 
-// engineProcesses are the processes whose commands are those of engines.
-func engineProcesses(all accounting.Snapshot) (pids []int) {
-	for pid, p := range all.Processes {
-		if slices.Contains(slices.Concat(daemonPrograms, shimPrograms, proxyPrograms), p.Command) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
 // engineWork gives each container what its engine's processes used between two moments. A command (comm) only
 // says where to look: any program may choose one of these.
 func engineWork(all []*Facts, logsBefore map[string]int64, before, after accounting.Snapshot) {

@@ -100,6 +100,8 @@ type Host struct {
 	// Waited is for how long, in each second, all containers' threads waited for a CPU behind
 	// somebody. [Diagnose] sets it.
 	Waited float64
+	// Outside are the processes that used most CPU time and are in none of the containers that were watched.
+	Outside []string
 	// Containers are those that were watched, by the index that [bursts.Behind] has.
 	Containers []container.Container
 

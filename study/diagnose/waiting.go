@@ -96,11 +96,15 @@ func crowd(h *Host, f *Facts, behind map[int]time.Duration, rest time.Duration) 
 		set  Remedy
 	}
 	const fixed = "nothing in its settings ends it: "
+	outside := "those processes"
+	if len(h.Outside) > 0 {
+		outside = strings.Join(h.Outside, " and ")
+	}
 	parts := []part{
 		{"its own threads", behind[f.Self], Remedy{Says: fmt.Sprintf("more CPUs than %d, or fewer threads", f.CPUs)}},
 		{
 			"processes outside of containers", behind[bursts.Others],
-			Remedy{Says: fixed + "those processes are to end, or to run on other CPUs"},
+			Remedy{Says: fixed + outside + " would have to end, or to run on other CPUs"},
 		},
 		{"the kernel's threads", behind[bursts.Kernel], Remedy{Says: fixed + "the kernel's threads work for the whole host"}},
 	}

@@ -296,11 +296,11 @@ func (r *Result) watch(ctx context.Context, subjects []*subject, named bool, spa
 		}
 		r.Notes = append(r.Notes, inKernel.finish(r.Began, seen)...)
 	}
-	hostAfter, err := accounting.TakeOf("/proc", engineProcesses(hostBefore))
+	hostAfter, err := accounting.Take("/proc")
 	if err != nil {
 		return err
 	}
-	h.Idle = idle(hostBefore, hostAfter)
+	h.Idle, h.Outside = idle(hostBefore, hostAfter), busyOutside(hostBefore, hostAfter, h.Containers)
 	for _, s := range subjects {
 		s.facts.Span, s.facts.Used = s.third.at.Sub(s.first.at), s.third.counts.since(s.first.counts)
 		r.Facts = append(r.Facts, s.facts)
