@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"tare/cli/command"
 	"tare/container"
 	"tare/study/diagnose"
+	"tare/terminal"
 )
 
 func (a *app) explainFinding() *cobra.Command {
@@ -54,5 +57,10 @@ func (f *diagnoseFlags) subjects(ctx context.Context, names []string) (
 		}
 	}
 	all, notes, err = foundRunning(ctx, f.all, names, nil)
+	if unknown := new(container.Unknown); errors.As(err, &unknown) {
+		if _, _, isFinding := diagnose.OfID(unknown.Name); isFinding {
+			err = fmt.Errorf("%w; it reads as a finding: tare diagnose explain %s", err, terminal.Shell(unknown.Name))
+		}
+	}
 	return all, notes, !f.all, err
 }
