@@ -89,7 +89,7 @@ type Finding struct {
 type Cost struct {
 	// Rate is the time lost in each second, in seconds.
 	Rate float64 `json:"seconds_per_second"`
-	// IsUnknown tells that nothing but Events is known: whoever waited for a process that was killed knows the cost.
+	// IsUnknown tells that nothing but Events is known, as of processes that were killed.
 	IsUnknown bool `json:"unknown,omitempty"`
 	// Each is the time lost by each of Events operations a second; both 0 where unknown.
 	Each   time.Duration `json:"each_ns,omitempty"`

@@ -89,7 +89,7 @@ func memoryLimit(_ *Host, f *Facts) []Finding {
 	return []Finding{one}
 }
 
-// killed is the limit that the kernel killed processes at. What that costs, whoever waited for them knows.
+// killed is a limit at which the kernel killed processes. What that costs is unknown.
 func killed(f *Facts) Finding {
 	m := f.Used.Memory
 	one := finding(f.Container, MemoryLimit, Cost{Events: float64(m.OOMKills) / f.Span.Seconds(), IsUnknown: true})
