@@ -214,6 +214,7 @@ func TestWrongCopiesAreRefused(t *testing.T) {
 		{[]string{"diagnose", "--verify", "web/throttled", "--blocks", "2"}, exitUsage, "--blocks 2: want 3 to 100"},
 		{[]string{"diagnose", "web", "--replay", garbage}, exitUsage, "--replay is for --verify"},
 		{[]string{"diagnose", "--verify", "no-such-one/throttled"}, exitUsage, `no running container "no-such-one"`},
+		{[]string{"diagnose", "explain", "a/log", "b/log"}, exitUsage, "takes at most 1 argument, not 2"},
 		{[]string{"diagnose", "no-such-one/throttled"}, exitUsage, "tare diagnose explain no-such-one/throttled"},
 	} {
 		code, _, said := tare(t, t.TempDir(), c.line...)

@@ -151,11 +151,7 @@ func Ready(cmd *cobra.Command, args []string, paths ...string) error {
 func ExactArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			noun := "arguments"
-			if n == 1 {
-				noun = "argument"
-			}
-			return UsageError("%s takes %d %s, not %d: %s", cmd.CommandPath(), n, noun, len(args), cmd.UseLine())
+			return UsageError("%s takes %s, not %d: %s", cmd.CommandPath(), arguments(n), len(args), cmd.UseLine())
 		}
 		return nil
 	}
@@ -164,11 +160,18 @@ func ExactArgs(n int) cobra.PositionalArgs {
 // AtMostArgs is as [ExactArgs], for arguments that may be left out.
 func AtMostArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) <= n {
-			return nil
+		if len(args) > n {
+			return UsageError("%s takes at most %s, not %d: %s", cmd.CommandPath(), arguments(n), len(args), cmd.UseLine())
 		}
-		return UsageError("%s takes at most %d, not %d: %s", cmd.CommandPath(), n, len(args), cmd.UseLine())
+		return nil
 	}
+}
+
+func arguments(n int) string {
+	if n == 1 {
+		return "1 argument"
+	}
+	return fmt.Sprintf("%d arguments", n)
 }
 
 // WriteJSON writes v for people and programs.

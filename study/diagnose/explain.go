@@ -55,7 +55,7 @@ var explanations = map[Kind]explanation{
 	MemoryLimit: {
 		means:  "The memory limit is below the working set: pages that were pushed out are used again.",
 		cost:   "time of reading pages and making room for them, on a CPU and off it, * the part of the pages read that had been pushed out.",
-		source: "Measured: sampled stacks and sched_switch. Else estimated: memory pressure (PSI), a bound from below; or pages used again * 100 us.",
+		source: "Measured: sampled stacks and sched_switch. Else estimated: memory pressure (PSI), which leaves out waits for pages that were not in active use; or pages used again * 100 us.",
 		silent: "There is no limit, or usage did not meet it. Or fewer than 10 pages a second were used again, and no process was killed.",
 		detail: func(c container.Container, _ *Finding) string { return "tare faults " + terminal.Shell(c.Argument()) },
 	},

@@ -107,16 +107,18 @@ func (s Sampled) time(n float64) time.Duration {
 // half is half of that time's interval of 95 %, where each sample came by itself.
 func (s Sampled) half(n float64) time.Duration { return s.time(1.96 * math.Sqrt(n)) }
 
+// is tells functions of the kernel whose names begin so.
+func is(prefix ...string) func(function string) bool {
+	return func(f string) bool {
+		return slices.ContainsFunc(prefix, func(p string) bool { return strings.HasPrefix(f, p) })
+	}
+}
+
 // add sorts one stack, the innermost function first.
 func (s *Sampled) add(stack []string, count uint64) {
 	s.All += count
 	if reclaims(stack) {
 		s.Reclaim += count
-	}
-	is := func(prefix ...string) func(string) bool {
-		return func(f string) bool {
-			return slices.ContainsFunc(prefix, func(p string) bool { return strings.HasPrefix(f, p) })
-		}
 	}
 	has := func(prefix ...string) bool { return slices.ContainsFunc(stack, is(prefix...)) }
 	outermost := -1
@@ -148,11 +150,7 @@ func (s *Sampled) add(stack []string, count uint64) {
 // reclaims tells a stack of the kernel in which pages are read from the disk, waited for, or pushed out to make room
 // within a limit.
 func reclaims(stack []string) bool {
-	has := func(prefixes ...string) bool {
-		return slices.ContainsFunc(stack, func(f string) bool {
-			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f, p) })
-		})
-	}
+	has := func(prefix ...string) bool { return slices.ContainsFunc(stack, is(prefix...)) }
 	return has("page_cache_ra_", "page_cache_sync_ra", "page_cache_async_ra", "filemap_readahead",
 		"filemap_read_folio", "filemap_create_folio", "filemap_update_page", "__folio_lock_or_retry",
 		"__lock_page", "put_and_wait_on_page_locked", // before Linux 5.16
@@ -389,7 +387,7 @@ func (k *kernelWatch) finish(began time.Time, seen *bursts.Reading) (notes []str
 				continue // it was preempted, or its quota used up, which are findings of their own
 			}
 			switch stack := named(a.Kernel); {
-			case slices.ContainsFunc(stack, func(f string) bool { return strings.HasPrefix(f, "ovl_copy_up") }):
+			case slices.ContainsFunc(stack, is("ovl_copy_up")):
 				of.Blocked += a.Time
 			case reclaims(stack):
 				of.ReclaimWait += a.Time
