@@ -130,9 +130,10 @@ type app struct {
 	home     string // --home
 	part     bool   // one step of a command that shows all at its end: no table while it runs
 
-	elsewhere      Elsewhere    // carries studies out in place of this machine; nil: this machine does
-	elsewhereFlags []string     // which are not passed on
-	of             *record.Part // the part of a study over several nodes that is measured; nil of others
+	elsewhere      Elsewhere         // carries studies out in place of this machine; nil: this machine does
+	elsewhereFlags []string          // which are not passed on
+	files          map[string]string // of workloads that are carried out elsewhere: their texts, by name
+	of             *record.Part      // the part of a study over several nodes that is measured; nil of others
 }
 
 // Command is the command line, for what is made from it.

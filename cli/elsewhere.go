@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"tare/study/platforms"
 	"tare/study/startup"
 	"tare/study/weigh"
+	"tare/workload"
 )
 
 // Elsewhere carries studies out on other machines, in place of this one.
@@ -32,6 +34,11 @@ type Study struct {
 	ID   string   // joins the runs of all machines
 	Args []string // its command line, without the program's name and what is for this machine
 	Dir  string   // this machine's state directory
+	// Files are those of workloads on the command line: their texts, by their names there.
+	Files map[string]string
+	// Services are how many pods are reached through a Service of each kind at once, at most, on each machine.
+	Services     map[platform.Network]int
+	ServicePorts int // how many ports such a pod has at most
 }
 
 // StorePath is where the runs lie below a state directory.
@@ -40,7 +47,7 @@ func StorePath(dir string) string { return filepath.Join(dir, storeFile) }
 // ElsewhereCommand is a command line of the studies alone, which others carry out. StateDir gives
 // this machine's state directory to further commands.
 func ElsewhereCommand(name string, args []string, e Elsewhere) (root *cobra.Command, stateDir func() (string, error)) {
-	a := &app{elsewhere: e, args: args}
+	a := &app{elsewhere: e, args: args, files: map[string]string{}}
 	// Before the commands have them: to define flags sets their values back.
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	e.Flags(own)
@@ -53,6 +60,7 @@ func ElsewhereCommand(name string, args []string, e Elsewhere) (root *cobra.Comm
 	root = &cobra.Command{Use: name}
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		a.out, a.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		workload.Away = a.readFile
 		return command.Ready(cmd, args)
 	}
 	root.PersistentFlags().StringVar(&a.home, "home", "", "state directory (default: $TARE_HOME, or /var/lib/tare for root, or ~/.local/share/tare)")
@@ -70,9 +78,44 @@ func ElsewhereCommand(name string, args []string, e Elsewhere) (root *cobra.Comm
 	return root, a.stateDir
 }
 
+// readFile reads a workload's file here, for the machines that need it.
+func (a *app) readFile(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		a.files[path] = string(text)
+	}
+	return text, err
+}
+
 // studyElsewhere is the study of a command line that was read.
-func (a *app) studyElsewhere(id, dir string) Study {
-	return Study{ID: id, Args: without(a.args[1:], a.elsewhereFlags...), Dir: dir}
+func (a *app) studyElsewhere(id, dir string, d lab.Design) Study {
+	s := Study{ID: id, Args: without(a.args[1:], a.elsewhereFlags...), Files: a.files, Dir: dir}
+	s.Services, s.ServicePorts = podServices(d)
+	return s
+}
+
+// podServices are the Services that the pods of a design need at once. No key is there where none is needed.
+func podServices(d lab.Design) (pods map[platform.Network]int, ports int) {
+	const byLayer = 5 // the whole, and without each of the layers that leave the network as it is
+	pods = map[platform.Network]int{}
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			n := c.Setting.Network
+			if n != platform.NetworkClusterIP && n != platform.NetworkNodePort {
+				continue
+			}
+			if pods[n]++; c.Baseline && !g.Once {
+				pods[n]++
+			}
+			if d.Explain != nil {
+				pods[n] = max(pods[n], byLayer)
+			}
+			if program, err := c.Program.Program(c.Params); err == nil {
+				ports = max(ports, len(program.Ports))
+			}
+		}
+	}
+	return pods, ports
 }
 
 // designHost is the host that a study is designed for.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"tare/cli/command"
+	"tare/platform"
 	"tare/record"
+	"tare/workload"
 )
 
 // recorder is what carries studies out: it notes them.
@@ -38,6 +41,7 @@ func (r *recorder) Carry(_ context.Context, s Study) error {
 func runElsewhere(t *testing.T, r *recorder, line ...string) (code int, errors string) {
 	t.Helper()
 	args := append([]string{"kubectl-tare"}, line...)
+	defer func() { workload.Away = nil }()
 	root, _ := ElsewhereCommand("kubectl-tare", args, r)
 	var errOut bytes.Buffer
 	code = command.Run(t.Context(), root, args, io.Discard, &errOut, ExitCode)
@@ -95,6 +99,25 @@ func TestStudyElsewhereIsReadFirst(t *testing.T) {
 	}
 }
 
+// The texts of workloads' files go with a study, and so does how many Services its pods need.
+func TestStudyElsewhereNeeds(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "app.yaml")
+	text := "name: a\nimage: {rootfs: /srv/a}\nkind: service\ncommand: [/a, '${listen}', '${port}']\nports: [80]\nload: {http: {rate: 5, duration: 1s}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	line := []string{"weigh", "--nodes", "a", "--workload", file, "--platform", "bare,k8s", "--vary", "network=bridge,bridge:clusterip,bridge:nodeport"}
+	r := &recorder{cpus: 4}
+	code, said := runElsewhere(t, r, line...)
+	if code != exitSuccess || len(r.carried) != 1 {
+		t.Fatalf("code %d, %s", code, said)
+	}
+	s := r.carried[0]
+	if s.Files[file] != text || s.Services[platform.NetworkClusterIP] == 0 || s.Services[platform.NetworkNodePort] == 0 || s.ServicePorts != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // A part that is complete is not measured again, as when a pod is made anew to give its results.
 func TestMeasurePartThatIsComplete(t *testing.T) {
 	dir := t.TempDir()
@@ -110,11 +133,11 @@ func TestMeasurePartThatIsComplete(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := MeasurePart(t.Context(), []string{"no", "study"}, of, io.Discard, io.Discard); err != nil {
+	if err := MeasurePart(t.Context(), []string{"no", "study"}, nil, of, io.Discard, io.Discard); err != nil {
 		t.Error(err)
 	}
 	of.Node = "b"
-	if err := MeasurePart(t.Context(), []string{"no-study"}, of, io.Discard, io.Discard); err == nil {
+	if err := MeasurePart(t.Context(), []string{"no-study"}, nil, of, io.Discard, io.Discard); err == nil {
 		t.Error("a part that cannot be measured counts as complete")
 	}
 }

@@ -9,11 +9,27 @@ import (
 	"tare/lab"
 	"tare/record"
 	"tare/terminal"
+	"tare/workload"
 )
 
-// MeasurePart measures one node's part of a study, as tare with these arguments would. A part that
-// was begun goes on, and of a complete one nothing is measured. The error says why the part is not complete.
-func MeasurePart(ctx context.Context, args []string, of record.Part, out, errOut io.Writer) error {
+// MeasurePart measures one node's part of a study, as tare with these arguments would. Files are texts of those that
+// the arguments name. A part that was begun goes on, and of a complete one nothing is measured. The error says why
+// the part is not complete.
+func MeasurePart(
+	ctx context.Context,
+	args []string,
+	files map[string]string,
+	of record.Part,
+	out, errOut io.Writer,
+) error {
+	defer func() { workload.Away = nil }()
+	workload.Away = func(path string) ([]byte, error) {
+		text, ok := files[path]
+		if !ok {
+			return nil, fmt.Errorf("the study has no file %s", path)
+		}
+		return []byte(text), nil
+	}
 	a := &app{
 		out: terminal.To(out), err: terminal.To(errOut), args: append([]string{"tare"}, args...), part: true, of: &of,
 	}

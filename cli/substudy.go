@@ -319,6 +319,9 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if err != nil {
 		return err
 	}
+	if services, _ := podServices(d); len(services) > 0 && a.elsewhere == nil && a.of == nil {
+		return usageError("a Service is made by the API server, which tare does not ask: kubectl tare %s --nodes SELECTOR ...", family)
+	}
 	before, pass, takes := s.expected(d, host)
 	if s.flags.dryRun {
 		if err := a.printDesign(cmd.Context(), dir, d, takes, host.Platform); err != nil || s.takes != nil {
@@ -353,7 +356,7 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		if s.flags.out != "" || s.flags.json != "" {
 			return usageError("--out and --json are for one run: the runs of nodes come into the store, and tare show and tare export write them")
 		}
-		return a.elsewhere.Carry(cmd.Context(), a.studyElsewhere(id, dir))
+		return a.elsewhere.Carry(cmd.Context(), a.studyElsewhere(id, dir, d))
 	}
 	return a.measureSub(
 		cmd.Context(),

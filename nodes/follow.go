@@ -170,7 +170,7 @@ func (f *follower) begin(ctx context.Context, all []Node) error {
 			f.markMissing(p, why)
 			continue
 		}
-		cause, err := f.cluster.start(ctx, f.study, i)
+		cause, err := f.cluster.start(ctx, f.study, i, all[at])
 		if err != nil {
 			return err
 		}

@@ -22,11 +22,13 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"tare/platform"
 	"tare/record"
 )
 
@@ -45,6 +47,8 @@ type Node struct {
 	Arch   string // "amd64", as Go names it
 	CPUs   int
 	Memory int64 // bytes
+	// Address is the internal one, at which the node's own programs reach it; empty where it has none.
+	Address string
 }
 
 // Study is a study over nodes.
@@ -54,8 +58,17 @@ type Study struct {
 	Selector string   // by which the nodes were chosen
 	Image    string   // of the pods, by digest
 	Nodes    []string // by name; a node's index is in the name of its Job
+	// Files are those of the command line: their texts, by their names there.
+	Files    map[string]string
+	Services Services
 
 	parent types.UID // of the ConfigMap
+}
+
+// Services are those that lead to pods of a node.
+type Services struct {
+	Pods  map[platform.Network]int `json:"pods,omitempty"` // how many at once, by the kind of Service
+	Ports int                      `json:"ports,omitempty"`
 }
 
 // Part is the part of one node.
@@ -99,6 +112,11 @@ func (c *Cluster) Nodes(ctx context.Context, selector string) ([]Node, error) {
 			CPUs:   int(n.Status.Capacity.Cpu().Value()),
 			Memory: n.Status.Capacity.Memory().Value(),
 		})
+		for _, a := range n.Status.Addresses {
+			if last := &found[len(found)-1]; a.Type == corev1.NodeInternalIP && last.Address == "" {
+				last.Address = a.Address
+			}
+		}
 	}
 	if len(found) == 0 {
 		return nil, &NoNode{selector}

@@ -1,10 +1,12 @@
 package nodes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,8 @@ import (
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"tare/platform/k8s"
 )
 
 // manager is the field manager of server-side apply.
@@ -33,6 +37,14 @@ const (
 
 // Toleration is the key of taints that the pods tolerate, with any effect: it keeps others off.
 const Toleration = "tare"
+
+// FilesVariable names the variable of what measures on a node that has Study.Files, as JSON.
+const FilesVariable = "TARE_FILES"
+
+const (
+	filesKey  = "files"   // of the ConfigMap
+	mostFiles = 100 << 10 // a variable has 128 KiB at most (MAX_ARG_STRLEN, execve(2))
+)
 
 const (
 	program      = "/kubectl-tare" // in the image
@@ -79,11 +91,23 @@ func (c *Cluster) Create(ctx context.Context, s Study) (Study, error) {
 	if err != nil {
 		return s, err
 	}
+	files, err := json.Marshal(s.Files)
+	if err != nil {
+		return s, err
+	}
+	if len(files) > mostFiles {
+		return s, fmt.Errorf("the workloads' files have %d bytes as JSON, and nodes are sent %d at most: measure fewer at once", len(files), mostFiles)
+	}
+	services, err := json.Marshal(s.Services)
+	if err != nil {
+		return s, err
+	}
 	parent := corev1ac.ConfigMap(s.Parent(), c.Namespace).
 		WithLabels(s.labels()).
 		WithImmutable(true).
 		WithData(map[string]string{
 			"arguments": string(args), "selector": s.Selector, "image": s.Image, "nodes": strings.Join(s.Nodes, "\n"),
+			filesKey: string(files), "services": string(services),
 		})
 	made, err := c.Client.CoreV1().ConfigMaps(c.Namespace).Apply(ctx, parent, applying)
 	if err != nil {
@@ -112,7 +136,10 @@ func studyOf(parent *corev1.ConfigMap) (Study, error) {
 		ID: parent.Labels[studyLabel], Selector: parent.Data["selector"], Image: parent.Data["image"],
 		Nodes: strings.Split(parent.Data["nodes"], "\n"), parent: parent.UID,
 	}
-	err := json.Unmarshal([]byte(parent.Data["arguments"]), &s.Args)
+	var err error
+	for key, to := range map[string]any{"arguments": &s.Args, filesKey: &s.Files, "services": &s.Services} {
+		err = cmp.Or(err, json.Unmarshal([]byte(cmp.Or(parent.Data[key], "null")), to))
+	}
 	if err == nil && parent.Name != s.Parent() {
 		err = errors.New("its label and its name differ")
 	}
@@ -133,7 +160,7 @@ func (c *Cluster) Unfinished(ctx context.Context, wanted Study) (s Study, found 
 	for _, parent := range list.Items {
 		other, err := studyOf(&parent)
 		same := err == nil && parent.DeletionTimestamp.IsZero() && slices.Equal(other.Args, wanted.Args) &&
-			other.Selector == wanted.Selector && other.Image == wanted.Image
+			other.Selector == wanted.Selector && other.Image == wanted.Image && maps.Equal(other.Files, wanted.Files)
 		if same && other.ID > s.ID {
 			s, found = other, true
 		}
@@ -216,11 +243,10 @@ func (c *Cluster) release(ctx context.Context, s Study, node string) error {
 }
 
 // start has a node measure, unless it does. cause says why it cannot.
-func (c *Cluster) start(ctx context.Context, s Study, index int) (cause string, err error) {
-	node := s.Nodes[index]
-	holder, err := c.acquire(ctx, s, node)
+func (c *Cluster) start(ctx context.Context, s Study, index int, node Node) (cause string, err error) {
+	holder, err := c.acquire(ctx, s, node.Name)
 	if err != nil {
-		return "", fmt.Errorf("take node %s: %w", node, err)
+		return "", fmt.Errorf("take node %s: %w", node.Name, err)
 	}
 	if holder != s.ID {
 		return fmt.Sprintf("study %s has it: wait for it, or kubectl delete -n %s configmap %s", holder, c.Namespace, parentName(holder)), nil
@@ -232,8 +258,16 @@ func (c *Cluster) start(ctx context.Context, s Study, index int) (cause string, 
 	if err != nil || there {
 		return "", err
 	}
-	if _, err = c.Client.BatchV1().Jobs(c.Namespace).Apply(ctx, s.job(c.Namespace, index), applying); err != nil {
-		err = fmt.Errorf("make the Job of node %s: %w", node, err)
+	services, cause, err := c.serve(ctx, s, index, node)
+	if cause != "" || err != nil {
+		return cause, err
+	}
+	job, err := s.job(c.Namespace, index, services)
+	if err != nil {
+		return "", err
+	}
+	if _, err = c.Client.BatchV1().Jobs(c.Namespace).Apply(ctx, job, applying); err != nil {
+		err = fmt.Errorf("make the Job of node %s: %w", node.Name, err)
 	}
 	return "", err
 }
@@ -281,22 +315,28 @@ func hasEnded(job *batchv1.Job) bool {
 
 // job is the Job of one node. A pod that fails is replaced once, when it has ended: the second goes
 // on with what the first kept on the node.
-func (s Study) job(namespace string, index int) *batchv1ac.JobApplyConfiguration {
-	owner := s.owned()
+func (s Study) job(namespace string, index int, services []k8s.Service) (*batchv1ac.JobApplyConfiguration, error) {
 	labels := labelsOf(s.ID, index)
+	args, err := serviceArgs(services)
 	return batchv1ac.Job(s.jobName(index), namespace).
 		WithLabels(labels).
-		WithOwnerReferences(metav1ac.OwnerReference().
-			WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID)).
+		WithOwnerReferences(s.ownerReference()).
 		WithSpec(batchv1ac.JobSpec().
 			WithBackoffLimit(retries).
 			WithPodReplacementPolicy(batchv1.Failed).
-			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(s.pod(index))))
+			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(s.pod(index, args...)))), err
+}
+
+// ownerReference is owned, for server-side apply.
+func (s Study) ownerReference() *metav1ac.OwnerReferenceApplyConfiguration {
+	owner := s.owned()
+	return metav1ac.OwnerReference().
+		WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID)
 }
 
 // pod is the pod of one node: a container that measures, and then one that keeps the results. That
 // the first has ended is what the API server reports: nothing has to ask the node meanwhile.
-func (s Study) pod(index int) *corev1ac.PodSpecApplyConfiguration {
+func (s Study) pod(index int, args ...string) *corev1ac.PodSpecApplyConfiguration {
 	node := s.Nodes[index]
 	part := func(command string) []string {
 		return []string{"node", command, "--study", s.ID, "--node", node}
@@ -304,6 +344,8 @@ func (s Study) pod(index int) *corev1ac.PodSpecApplyConfiguration {
 	container := func(name string, args []string) *corev1ac.ContainerApplyConfiguration {
 		return container(name, s.Image, args).WithEnv(corev1ac.EnvVar().WithName("TARE_HOME").WithValue(StateDir))
 	}
+	measuring := container(measurer, slices.Concat(part("run"), literal(args), []string{"--"}, literal(s.Args))).
+		WithSecurityContext(measuring(Capabilities))
 	tolerations := []*corev1ac.TolerationApplyConfiguration{
 		corev1ac.Toleration().WithKey(Toleration).WithOperator(corev1.TolerationOpExists),
 	}
@@ -311,11 +353,15 @@ func (s Study) pod(index int) *corev1ac.PodSpecApplyConfiguration {
 		tolerations = append(tolerations, corev1ac.Toleration().WithKey(key).WithOperator(corev1.TolerationOpExists).
 			WithEffect(corev1.TaintEffectNoExecute).WithTolerationSeconds(int64(unreachable.Seconds())))
 	}
+	if len(s.Files) > 0 { // a volume would be left behind with the pod's mount namespace
+		from := corev1ac.ConfigMapKeySelector().WithName(s.Parent()).WithKey(filesKey)
+		measuring.WithEnv(corev1ac.EnvVar().WithName(FilesVariable).
+			WithValueFrom(corev1ac.EnvVarSource().WithConfigMapKeyRef(from)))
+	}
 	return podOn(node).
 		WithHostNetwork(true).
 		WithTolerations(tolerations...).
-		WithInitContainers(container(measurer, slices.Concat(part("run"), []string{"--"}, literal(s.Args))).
-			WithSecurityContext(measuring(Capabilities))).
+		WithInitContainers(measuring).
 		WithContainers(container(keeper, part("keep")).
 			WithSecurityContext(keeping()).
 			WithVolumeMounts(corev1ac.VolumeMount().WithName("state").WithMountPath(StateDir))).

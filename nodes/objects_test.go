@@ -30,7 +30,7 @@ var example = Study{
 func TestObjects(t *testing.T) {
 	client := fake.NewClientset()
 	c := &Cluster{Client: client, Namespace: "bench"}
-	if cause, err := c.start(t.Context(), example, 1); cause != "" || err != nil {
+	if cause, err := c.start(t.Context(), example, 1, Node{Name: "b.example"}); cause != "" || err != nil {
 		t.Fatal(cause, err)
 	}
 	job, err := client.BatchV1().Jobs("bench").Get(t.Context(), "tare-weigh-20260102-150405-7f3a-1", metav1.GetOptions{})
@@ -81,7 +81,7 @@ func TestPrivilegesAreExplained(t *testing.T) {
 			t.Errorf("docs/nodes.md lacks the row\n%s", row)
 		}
 	}
-	for _, r := range slices.Concat(rights, toDiagnose(Wanted{}), toDiagnose(Wanted{Node: "a"}), toDiagnose(Wanted{Kind: "pod"}),
+	for _, r := range slices.Concat(rights, toServe, toDiagnose(Wanted{}), toDiagnose(Wanted{Node: "a"}), toDiagnose(Wanted{Kind: "pod"}),
 		toDiagnose(Wanted{Kind: "deployment"}), toDiagnose(Wanted{Kind: "statefulset"}), toDiagnose(Wanted{Kind: "daemonset"})) {
 		if row := "| " + r.name() + " | " + strings.Join(r.verbs, ", ") + " |"; !strings.Contains(string(page), row) {
 			t.Errorf("docs/nodes.md lacks the row\n%s", row)
@@ -107,10 +107,12 @@ func TestLoad(t *testing.T) {
 	if _, err := c.Load(t.Context(), "weigh-none"); !errors.As(err, new(*NoStudy)) {
 		t.Errorf("of no study: %v", err)
 	}
-	other := example
-	other.Args = []string{"weigh", "stream"}
-	if _, found, err := c.Unfinished(t.Context(), other); found || err != nil {
-		t.Errorf("another command is taken for the same: %v", err)
+	byArgs, byFile := example, example
+	byArgs.Args, byFile.Files = []string{"weigh", "stream"}, map[string]string{"app.yaml": "another"}
+	for _, other := range []Study{byArgs, byFile} {
+		if _, found, err := c.Unfinished(t.Context(), other); found || err != nil {
+			t.Errorf("%+v is taken for the same: %v", other, err)
+		}
 	}
 }
 

@@ -39,6 +39,11 @@ var rights = []right{
 	{resource: "pods", subresource: "exec", verbs: []string{"get", "create"}, why: "fetching the results"},
 }
 
+// toServe are the rights that a study needs besides, whose pods are reached through a Service.
+var toServe = []right{
+	{resource: "services", verbs: []string{"create", "patch"}, why: "Services that lead to pods: network bridge:clusterip and bridge:nodeport"},
+}
+
 // toDiagnose are the rights to diagnose what is wanted, and no more. A node's pods are of all namespaces. The
 // cluster's namespace is that of the Jobs.
 func toDiagnose(w Wanted) []right {
@@ -96,6 +101,9 @@ func (n *NotAllowed) Error() string {
 
 // CheckRights refuses, by a *NotAllowed, a user who lacks a right to measure, before anything is made.
 func (c *Cluster) CheckRights(ctx context.Context) error { return c.check(ctx, rights) }
+
+// CheckServiceRights is CheckRights for a study with Services.
+func (c *Cluster) CheckServiceRights(ctx context.Context) error { return c.check(ctx, toServe) }
 
 // check refuses a user who lacks a right.
 func (c *Cluster) check(ctx context.Context, rights []right) error {
@@ -193,7 +201,7 @@ func Rights(namespace string, users, groups []string) (string, error) {
 		rbacv1ac.ClusterRole(name).WithRules(rulesIn("", namespace, rights)...),
 		// Several namespaces have one ClusterRole, and each a binding of its own.
 		rbacv1ac.ClusterRoleBinding(name + "-" + namespace).WithRoleRef(role("ClusterRole")).WithSubjects(subjects...),
-		rbacv1ac.Role(name, namespace).WithRules(rulesIn(namespace, namespace, rights)...),
+		rbacv1ac.Role(name, namespace).WithRules(rulesIn(namespace, namespace, slices.Concat(rights, toServe))...),
 		rbacv1ac.RoleBinding(name, namespace).WithRoleRef(role("Role")).WithSubjects(subjects...),
 	})
 }

@@ -80,6 +80,9 @@ const (
 	NetworkBridge Network = "bridge"       // veth and bridge, reached at the container's own address
 	NetworkProxy  Network = "bridge:proxy" // a published port through the engine's userland proxy
 	NetworkNAT    Network = "bridge:nat"   // a published port through the host's NAT rules
+
+	NetworkClusterIP Network = "bridge:clusterip" // the cluster's address of a Service
+	NetworkNodePort  Network = "bridge:nodeport"  // a port of the node that a Service has
 )
 
 // Root says how the root file system is provided.
@@ -99,6 +102,16 @@ type Key struct {
 	Doc    string
 }
 
+// RefuseService refuses, by an *Unsupported, a network that leads through a Service of Kubernetes: pods alone
+// have one.
+func (s Setting) RefuseService(platform string) error {
+	if s.Network != NetworkClusterIP && s.Network != NetworkNodePort {
+		return nil
+	}
+	return &Unsupported{Platform: platform, Key: "network=" + string(s.Network),
+		Reason: "only pods are reached through a Service: kubectl tare with --platform k8s"}
+}
+
 // Keys lists every knob in canonical order.
 var Keys = []Key{
 	{"cpus", "NUMBER, 0.001 to the host's CPUs", "CPU bandwidth limit (quota over period); on bare metal an affinity to that many CPUs"},
@@ -108,7 +121,7 @@ var Keys = []Key{
 	{"cpuset-cpus", "LIST, such as 0-1,3", "CPUs the program may run on"},
 	{"memory", "SIZE, such as 512m", "memory limit"},
 	{"storage", "layer|bind|volume|tmpfs", "where the program's data directories lie"},
-	{"network", "host|none|bridge|bridge:proxy|bridge:nat", "what lies between the program and its clients"},
+	{"network", "host|none|bridge|bridge:proxy|bridge:nat|bridge:clusterip|bridge:nodeport", "what lies between the program and its clients"},
 	{"root", "dir|overlay", "how the root file system is provided"},
 	{"seccomp", "default|unconfined", "system call filter"},
 	{"lsm", "default|unconfined", "security module profile"},
@@ -186,7 +199,8 @@ func (s *Setting) Set(key, value string) error {
 		s.Storage = Storage(value)
 	case "network":
 		err := oneOf(
-			string(NetworkHost), string(NetworkNone), string(NetworkBridge), string(NetworkProxy), string(NetworkNAT))
+			string(NetworkHost), string(NetworkNone), string(NetworkBridge), string(NetworkProxy), string(NetworkNAT),
+			string(NetworkClusterIP), string(NetworkNodePort))
 		if err != nil {
 			return err
 		}

@@ -15,13 +15,21 @@ import (
 	"tare/load"
 )
 
+// Away, where it is not nil, reads the files of workloads in place of os.ReadFile: they run on other machines than
+// the one where the files lie, and have nothing of what lies beside them. It is set before the first is read.
+var Away func(path string) ([]byte, error)
+
 // FromYAML reads a workload of the user's own from a file; docs/workloads.md
 // describes it. An error about what the file says is a *Malformed.
 //
 // All of the file is checked with its parameters' defaults, so that what is
 // returned fails for wrong parameters and for what the program does, alone.
 func FromYAML(path string) (Workload, error) {
-	data, err := os.ReadFile(path)
+	read := os.ReadFile
+	if Away != nil {
+		read = Away
+	}
+	data, err := read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read workload: %w", err)
 	}
@@ -37,7 +45,9 @@ func fromYAML(path string, data []byte) (Workload, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.source = beside(filepath.Dir(path), c.source)
+	if c.source, err = beside(path, c.source); err != nil {
+		return nil, err
+	}
 	defaults := Params{}
 	for _, p := range c.params {
 		defaults[p.Name] = p.Default
@@ -107,14 +117,19 @@ func (c customService) Sustain(ctx context.Context, t Trial, seed uint64) error 
 	return loading.sustain(ctx, t, seed)
 }
 
-// beside takes relative paths from the file's directory.
-func beside(dir string, s Source) Source {
-	for _, path := range []*string{&s.Archive, &s.Rootfs} {
-		if *path != "" && !filepath.IsAbs(*path) {
-			*path = filepath.Join(dir, *path)
+// beside takes relative paths from the file's directory. Where the workload runs on other machines, they name nothing.
+func beside(file string, s Source) (Source, error) {
+	for key, path := range map[string]*string{"archive": &s.Archive, "rootfs": &s.Rootfs} {
+		if *path == "" || filepath.IsAbs(*path) {
+			continue
 		}
+		if Away != nil {
+			return s, &Malformed{File: file, Key: "image." + key,
+				Problem: fmt.Sprintf("%s lies beside the file, which no node has: give an absolute path on the nodes", *path)}
+		}
+		*path = filepath.Join(filepath.Dir(file), *path)
 	}
-	return s
+	return s, nil
 }
 
 // custom is a workload from a file.

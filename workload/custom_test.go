@@ -345,6 +345,17 @@ func TestExamplesLoad(t *testing.T) {
 	if got := w.Source().Archive; got != filepath.Join(dir, "a.tar") {
 		t.Errorf("archive %s, want it beside the file", got)
 	}
+	// Other machines have nothing beside it.
+	Away = func(path string) ([]byte, error) {
+		return []byte("name: a\nimage: {archive: " + path + "}\nkind: batch\n"), nil
+	}
+	defer func() { Away = nil }()
+	if w, err := FromYAML("/a.tar"); err != nil || w.Source().Archive != "/a.tar" {
+		t.Errorf("%v", err)
+	}
+	if _, err := FromYAML("a.tar"); !errors.As(err, new(*Malformed)) || !strings.Contains(err.Error(), "on the nodes") {
+		t.Errorf("an archive beside the file, for other machines: %v", err)
+	}
 }
 
 // Whatever a file says, reading it ends in a workload that can be asked

@@ -54,6 +54,7 @@ func TestStudyOnNodes(t *testing.T) {
 	}
 	t.Run("whole", func(t *testing.T) { o.at(t).whole(ctx) })
 	t.Run("pods as a platform", func(t *testing.T) { o.at(t).pods(ctx) })
+	t.Run("pods through Services", func(t *testing.T) { o.at(t).services(ctx) })
 	t.Run("kubelet and follower killed", func(t *testing.T) { o.at(t).interrupted(ctx) })
 	t.Run("drained and cut off", func(t *testing.T) { o.at(t).disrupted(ctx) })
 	t.Run("deleted", func(t *testing.T) { o.at(t).deleted(ctx) })
@@ -93,7 +94,7 @@ func (o *onNodes) makeRoot(root string) {
 	if err != nil {
 		o.Skip("no busybox on PATH: apt-get install busybox-static")
 	}
-	o.do("sh", "-c", fmt.Sprintf("mkdir -p %[1]s/bin && cp %[2]s %[1]s/bin/busybox", root, busybox))
+	o.do("sh", "-c", fmt.Sprintf("mkdir -p %[1]s/bin %[1]s/www && cp %[2]s %[1]s/bin/busybox && echo page > %[1]s/www/index.html", root, busybox))
 }
 
 func (o *onNodes) do(args ...string) string {
@@ -150,6 +151,29 @@ func (o *onNodes) pods(ctx context.Context) {
 			o.Errorf("manifests on %s: %v, %v", n.Name, left, err)
 		}
 	}
+}
+
+// services: pods are reached through Services, too. The workload's file lies with who follows alone.
+func (o *onNodes) services(ctx context.Context) {
+	file := filepath.Join(o.TempDir(), "web.yaml")
+	text := fmt.Sprintf(`name: web
+image: {rootfs: %s}
+kind: service
+command: [/bin/busybox, httpd, -f, -p, "${listen}:${port}", -h, /www]
+ports: [8080]
+load: {http: {path: /index.html, rate: 50, new_connections: true, duration: 1s}}
+`, rootOnNode)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		o.Fatal(err)
+	}
+	cmd, out := o.command(ctx, "kubectl-tare", "weigh", "--workload", file, "--nodes", "kubernetes.io/os=linux", "--node-image", o.image,
+		"--platform", "bare,k8s", "--vary", "network=bridge,bridge:clusterip,bridge:nodeport", "--design", "blocks", "--blocks", "3", "--yes")
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
+		o.Fatalf("%v:\n%s", err, out)
+	}
+	o.Logf("%s", out)
+	o.shown(ctx, out.String(), "k8s")
+	o.nothingLeft(ctx)
 }
 
 // shown holds that tare here knows the runs that were fetched, one by one and over the nodes, with the condition that
@@ -478,7 +502,7 @@ func (o *onNodes) nothingLeft(ctx context.Context) {
 	for {
 		var left []string
 		for _, path := range []string{
-			inDefault("configmaps"), inDefault("pods"),
+			inDefault("configmaps"), inDefault("pods"), inDefault("services"),
 			"/apis/batch/v1/namespaces/default/jobs", "/apis/coordination.k8s.io/v1/namespaces/default/leases",
 		} {
 			left = append(left, o.list(ctx, path)...)

@@ -2,7 +2,9 @@ package kubectl
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"tare/lab"
 	"tare/nodes"
 	"tare/platform"
+	"tare/platform/k8s"
 	"tare/record"
 	"tare/terminal"
 )
@@ -34,7 +37,8 @@ func node(stateDir func() (string, error)) *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&of.Study, "study", "", "id of the study")
 	cmd.PersistentFlags().StringVar(&of.Node, "node", "", "name of the node")
-	add := func(use, short string, args cobra.PositionalArgs, run func(cmd *cobra.Command, args []string) error) {
+	type run = func(cmd *cobra.Command, args []string) error
+	add := func(use, short string, args cobra.PositionalArgs, run run) *cobra.Command {
 		asked := &cobra.Command{Use: use, Short: short, Args: args}
 		asked.RunE = func(cmd *cobra.Command, args []string) error {
 			if of.Study == "" || of.Node == "" {
@@ -43,6 +47,7 @@ func node(stateDir func() (string, error)) *cobra.Command {
 			return run(cmd, args)
 		}
 		cmd.AddCommand(asked)
+		return asked
 	}
 	kept := func(do func(*record.Store) error) error {
 		dir, err := stateDir()
@@ -55,8 +60,17 @@ func node(stateDir func() (string, error)) *cobra.Command {
 		}
 		return errors.Join(do(store), store.Close())
 	}
-	add("run -- STUDY...", "Measure this node's part of a study", cobra.MinimumNArgs(1),
-		func(cmd *cobra.Command, args []string) error { return measure(cmd, of, args) })
+	var services string
+	measuring := add("run -- STUDY...", "Measure this node's part of a study", cobra.MinimumNArgs(1),
+		func(cmd *cobra.Command, args []string) error {
+			if services != "" {
+				if err := json.Unmarshal([]byte(services), &k8s.Provided); err != nil {
+					return command.UsageError("--services: %v", err)
+				}
+			}
+			return measure(cmd, of, args)
+		})
+	measuring.Flags().StringVar(&services, "services", "", "Services for pods of this node, as `JSON`")
 	add("keep", "Wait until this node's run was acknowledged", command.ExactArgs(0),
 		func(cmd *cobra.Command, _ []string) error {
 			dir, err := stateDir()
@@ -98,8 +112,14 @@ func measure(cmd *cobra.Command, of record.Part, args []string) error {
 		return err
 	}
 	platform.Surroundings.OOMScore = own
+	var files map[string]string
+	if text := os.Getenv(nodes.FilesVariable); text != "" {
+		if err := json.Unmarshal([]byte(text), &files); err != nil {
+			return fmt.Errorf("variable %s: %w", nodes.FilesVariable, err)
+		}
+	}
 	return alone(cmd.Context(), func() error {
-		return cli.MeasurePart(cmd.Context(), args, of, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		return cli.MeasurePart(cmd.Context(), args, files, of, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}, func(busy error) { terminal.Fprintf(cmd.ErrOrStderr(), "waiting: %s\n", busy) })
 }
 

@@ -111,6 +111,9 @@ func (h *host) Check(context.Context) error {
 }
 
 func (h *host) Supports(s platform.Setting) error {
+	if err := s.RefuseService(h.name); err != nil {
+		return err
+	}
 	refuse := func(key, reason string) error {
 		return &platform.Unsupported{Platform: h.name, Key: key, Reason: reason}
 	}

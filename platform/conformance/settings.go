@@ -185,6 +185,7 @@ func testSettingsRefused(t *testing.T, s suite) {
 		{Key: "cpu-shares", Value: "512"}, {Key: "memory", Value: "64m"},
 		{Key: "storage", Value: "bind"}, {Key: "storage", Value: "volume"}, {Key: "storage", Value: "tmpfs"},
 		{Key: "network", Value: "none"}, {Key: "network", Value: "bridge"}, {Key: "network", Value: "bridge:proxy"}, {Key: "network", Value: "bridge:nat"},
+		{Key: "network", Value: "bridge:clusterip"}, {Key: "network", Value: "bridge:nodeport"},
 		{Key: "root", Value: "dir"}, {Key: "root", Value: "overlay"},
 		{Key: "seccomp", Value: "default"}, {Key: "seccomp", Value: "unconfined"},
 		{Key: "lsm", Value: "default"}, {Key: "lsm", Value: "unconfined"},

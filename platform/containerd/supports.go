@@ -13,6 +13,9 @@ import (
 // called (that it refuses this host's cgroups) is refused by the start, with the
 // same type of error.
 func (p *Platform) Supports(s platform.Setting) error {
+	if err := s.RefuseService(Name); err != nil {
+		return err
+	}
 	switch {
 	case s.Storage == platform.StorageVolume:
 		return unsupported("storage=volume", "containerd has no volumes; bind is the same here")

@@ -15,6 +15,9 @@ import (
 // set up (its runtimes, its storage driver, whether a userland proxy runs) is
 // refused by Create and Launch, with the same type of error.
 func (p *Platform) Supports(s platform.Setting) error {
+	if err := s.RefuseService(p.name); err != nil {
+		return err
+	}
 	if s.CPUBurst != 0 && p.name != Name {
 		return p.unsupported("cpu-burst", "the Engine API has no such field, and its control groups are not tare's to write; docker and oci have it")
 	}

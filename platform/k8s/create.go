@@ -39,15 +39,15 @@ type launch struct {
 	program platform.Process
 	things  *held.Things
 
-	uid       string
-	published map[int]int // the node's ports, by those of the program
-	plan      rootfs.Plan
-	tree      rootfs.Tree
-	manifest  string // where the kubelet finds it
-	pod       *pod
-	starting  time.Time // when the kubelet was given the manifest
-	output    *engine.Output
-	instance  *instance
+	uid      string
+	ways     ways
+	plan     rootfs.Plan
+	tree     rootfs.Tree
+	manifest string // where the kubelet finds it
+	pod      *pod
+	starting time.Time // when the kubelet was given the manifest
+	output   *engine.Output
+	instance *instance
 }
 
 // created is a pod that the kubelet does not know yet, and later the pod.
@@ -95,7 +95,7 @@ func (p *Platform) Create(ctx context.Context, spec platform.Spec) (_ platform.C
 	if err := p.feed.join(ctx, l.pod); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{l.layFiles, l.publish, l.writeManifest} {
+	for _, step := range []func(context.Context) error{l.layFiles, l.publish, l.serve, l.writeManifest} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -124,6 +124,12 @@ func (l *launch) layFiles(ctx context.Context) error {
 	}, func(context.Context) error { return rootfs.Remove(trials, dir) })
 }
 
+// ways are how clients come to a pod, but for its own address.
+type ways struct {
+	published map[int]int // the node's ports, by those of the program
+	service   *Service    // nil where none leads to the pod
+}
+
 // loopback is the address at which a published port answers: of the node alone.
 const loopback = "127.0.0.1"
 
@@ -136,9 +142,9 @@ func (l *launch) publish(context.Context) error {
 	if first == 0 {
 		return fmt.Errorf("%d successive ports of the node are not free", len(l.spec.Ports))
 	}
-	l.published = map[int]int{}
+	l.ways.published = map[int]int{}
 	for i, port := range l.spec.Ports {
-		l.published[port] = first + i
+		l.ways.published[port] = first + i
 	}
 	return nil
 }
@@ -168,7 +174,7 @@ func hidden(manifest string) string {
 }
 
 func (l *launch) writeManifest(ctx context.Context) error {
-	text, err := manifest(l.uid, l.spec, l.program, l.tree.Binds, l.published)
+	text, err := manifest(l.uid, l.spec, l.program, l.tree.Binds, l.ways)
 	if err != nil {
 		return err
 	}
@@ -289,6 +295,7 @@ func (l *launch) clear(ctx context.Context) error {
 		l.instance.HangUp()
 	}
 	l.p.feed.leave(l.pod)
+	l.p.give(l.ways.service)
 	return nil
 }
 

@@ -26,7 +26,7 @@ type instance struct {
 	*engine.Program
 	l       *launch
 	group   cgroup.Group // the container's
-	address string       // the pod's
+	address string       // the pod's, or the node's
 
 	stop    sync.Mutex
 	stopped bool
@@ -132,7 +132,14 @@ func (i *instance) Address(port int) string {
 	if i.address == "" {
 		return ""
 	}
-	if published, ok := i.l.published[port]; ok {
+	if s := i.l.ways.service; s != nil {
+		place := slices.Index(i.Spec.Ports, port)
+		if place < 0 {
+			return ""
+		}
+		return s.at(place)
+	}
+	if published, ok := i.l.ways.published[port]; ok {
 		port = published
 	}
 	return net.JoinHostPort(i.address, strconv.Itoa(port))

@@ -73,6 +73,8 @@ type Platform struct {
 	node   *node // nil before the kubelet was found
 	engine *containerd.Platform
 	feed   *feed
+
+	serving []*Service // those that pods have
 }
 
 var (

@@ -3,7 +3,6 @@ package k8s
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,13 +18,13 @@ const (
 	containerName = "program"
 )
 
-// manifest is the pod of a program, as JSON. Published are the node's ports for those of the program.
+// manifest is the pod of a program, as JSON.
 func manifest(
 	uid string,
 	spec platform.Spec,
 	program platform.Process,
 	binds []rootfs.Bind,
-	published map[int]int,
+	to ways,
 ) ([]byte, error) {
 	env, err := environment(program.Env, spec.Image.Config.Env)
 	if err != nil {
@@ -45,15 +44,22 @@ func manifest(
 		volumes = append(volumes, object{"name": name, "hostPath": object{"path": bind.Source, "type": "Directory"}})
 		mounts = append(mounts, object{"name": name, "mountPath": bind.Target})
 	}
-	ports := []object{}
-	for _, port := range slices.Sorted(maps.Keys(published)) {
-		ports = append(ports, object{"containerPort": port, "hostPort": published[port], "hostIP": loopback})
+	namespace, labels, ports := podNamespace, object{"app.kubernetes.io/managed-by": "tare"}, []object{}
+	if to.service != nil {
+		namespace, labels[ServiceLabel] = to.service.Namespace, to.service.Name
+	}
+	for i, port := range spec.Ports {
+		if to.service != nil {
+			ports = append(ports, object{"containerPort": port, "name": PortName(i)})
+		} else if published, ok := to.published[port]; ok {
+			ports = append(ports, object{"containerPort": port, "hostPort": published, "hostIP": loopback})
+		}
 	}
 	network := spec.Setting.Network
 	pod := object{
 		"apiVersion": "v1", "kind": "Pod",
 		// Without hyphens it is in the control group's path whichever driver the kubelet has.
-		"metadata": object{"name": spec.Name, "namespace": podNamespace, "uid": uid, "labels": object{"app.kubernetes.io/managed-by": "tare"}},
+		"metadata": object{"name": spec.Name, "namespace": namespace, "uid": uid, "labels": labels},
 		"spec": object{
 			"hostname":                      platform.Surroundings.Hostname,
 			"hostNetwork":                   network == "" || network == platform.NetworkHost,

@@ -19,10 +19,10 @@ import (
 	"tare/platform/rootfs"
 )
 
-func podOf(t *testing.T, spec platform.Spec, program platform.Process, binds ...rootfs.Bind) corev1.Pod {
+func podOf(t *testing.T, spec platform.Spec, program platform.Process, to ways, binds ...rootfs.Bind) corev1.Pod {
 	t.Helper()
 	program.Env = append(program.Env, platform.Surroundings.Env...)
-	text, err := manifest("0123456789abcdef", spec, program, binds, map[int]int{80: 20080})
+	text, err := manifest("0123456789abcdef", spec, program, binds, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,13 +38,13 @@ func podOf(t *testing.T, spec platform.Spec, program platform.Process, binds ...
 func TestManifest(t *testing.T) {
 	spec := platform.Spec{
 		Name: "redis-1", Image: image.Image{Name: "redis", Reference: "tare.local/redis:1"},
-		Setting: platform.Setting{Network: platform.NetworkBridge},
+		Setting: platform.Setting{Network: platform.NetworkNAT}, Ports: []int{80},
 	}
 	program := platform.Process{
 		Args: []string{"/bin/sh", "-c", "echo $HOME $(pwd)"}, Env: []string{"HOME=/root", "A=$(HOME)=$$", "B="}, Dir: "/srv",
 		User: process.User{UID: 12, GID: 34, Groups: []int{5, 6}},
 	}
-	pod := podOf(t, spec, program, rootfs.Bind{Source: "/var/lib/tare/x", Target: "/data"})
+	pod := podOf(t, spec, program, ways{published: map[int]int{80: 20080}}, rootfs.Bind{Source: "/var/lib/tare/x", Target: "/data"})
 	c := pod.Spec.Containers[0]
 	if pod.Name != "redis-1" || pod.UID != "0123456789abcdef" || pod.Spec.Hostname != platform.Surroundings.Hostname || pod.Spec.HostNetwork {
 		t.Errorf("%+v", pod.ObjectMeta)
@@ -70,14 +70,21 @@ func TestManifest(t *testing.T) {
 		t.Errorf("%+v %+v", c.VolumeMounts, pod.Spec.Volumes)
 	}
 
+	// A Service selects the pod by its label, in the Service's namespace, and its ports by their names.
+	pod = podOf(t, spec, program, ways{service: &Service{Namespace: "bench", Name: "s-1"}})
+	want := []corev1.ContainerPort{{Name: PortName(0), ContainerPort: 80}}
+	if pod.Namespace != "bench" || pod.Labels[ServiceLabel] != "s-1" || !slices.Equal(pod.Spec.Containers[0].Ports, want) {
+		t.Errorf("%+v, ports %+v", pod.ObjectMeta, pod.Spec.Containers[0].Ports)
+	}
+
 	spec.Setting = platform.Setting{Seccomp: "unconfined"}
-	pod = podOf(t, spec, platform.Process{Args: []string{"x"}})
+	pod = podOf(t, spec, platform.Process{Args: []string{"x"}}, ways{})
 	if !pod.Spec.HostNetwork || pod.Spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeUnconfined {
 		t.Errorf("%+v", pod.Spec)
 	}
 	spec.Image.Config.Env = []string{"OF=image", "NOTHING"}
 	for says, env := range map[string][]string{"A B": {"A B=1"}, "PATH": nil, "OF": platform.Surroundings.Env} {
-		_, err := manifest("1", spec, platform.Process{Args: []string{"x"}, Env: env}, nil, nil)
+		_, err := manifest("1", spec, platform.Process{Args: []string{"x"}, Env: env}, nil, ways{})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("variables that pods do not have so, %q: %v, want %q", env, err, says)
 		}
@@ -104,7 +111,7 @@ func TestResources(t *testing.T) {
 		{platform.Setting{CPUShares: 2}, 0, 2, 0, corev1.PodQOSBurstable},
 	} {
 		spec := platform.Spec{Name: "p", Setting: test.setting}
-		c := podOf(t, spec, platform.Process{Args: []string{"x"}}).Spec.Containers[0]
+		c := podOf(t, spec, platform.Process{Args: []string{"x"}}, ways{}).Spec.Containers[0]
 		limits, requests := c.Resources.Limits, c.Resources.Requests
 		if requests == nil {
 			requests = corev1.ResourceList{}
@@ -159,7 +166,7 @@ func TestSupports(t *testing.T) {
 func TestRemoveManifest(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "tare-redis.json")
 	for uid, gone := range map[string]bool{"other": false, "0123456789abcdef": true} {
-		text, err := manifest("0123456789abcdef", platform.Spec{Name: "p"}, platform.Process{Args: []string{"x"}, Env: platform.Surroundings.Env}, nil, nil)
+		text, err := manifest("0123456789abcdef", platform.Spec{Name: "p"}, platform.Process{Args: []string{"x"}, Env: platform.Surroundings.Env}, nil, ways{})
 		if err != nil {
 			t.Fatal(err)
 		}

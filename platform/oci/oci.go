@@ -106,6 +106,9 @@ func (p *oci) Check(context.Context) error {
 }
 
 func (p *oci) Supports(s platform.Setting) error {
+	if err := s.RefuseService(p.Name()); err != nil {
+		return err
+	}
 	refuse := func(key, reason string) error {
 		return &platform.Unsupported{Platform: p.Name(), Key: key, Reason: reason}
 	}

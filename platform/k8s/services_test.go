@@ -1,0 +1,53 @@
+package k8s
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"tare/platform"
+)
+
+// A Service leads to one pod at a time, and only to one that has no more ports than it.
+func TestTake(t *testing.T) {
+	defer func() { Provided = nil }()
+	Provided = []Service{
+		{Network: platform.NetworkClusterIP, Name: "a", Ports: []int{1}},
+		{Network: platform.NetworkClusterIP, Name: "b", Ports: []int{1, 2}},
+		{Network: platform.NetworkNodePort, Name: "c", Ports: []int{1}},
+	}
+	p := New(Options{})
+	two, err := p.take(platform.NetworkClusterIP, 2)
+	if err != nil || two.Name != "b" {
+		t.Fatalf("%+v, %v", two, err)
+	}
+	if one, err := p.take(platform.NetworkClusterIP, 1); err != nil || one.Name != "a" {
+		t.Errorf("%+v, %v", one, err)
+	}
+	if s, err := p.take(platform.NetworkClusterIP, 1); err == nil {
+		t.Errorf("%s leads to two pods", s.Name)
+	}
+	p.give(two)
+	if again, err := p.take(platform.NetworkClusterIP, 2); err != nil || again != two {
+		t.Errorf("%+v, %v", again, err)
+	}
+	p.give(nil)
+}
+
+// A Service whose clients are refused leads to no pod. One that is answered leads to an earlier one still.
+func TestAwaitEmpty(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Service{Name: "a", Address: loopback, Ports: []int{l.Addr().(*net.TCPAddr).Port}}
+	if err := s.awaitEmpty(t.Context(), 200*time.Millisecond); err == nil {
+		t.Error("one that is answered is taken for empty")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.awaitEmpty(t.Context(), time.Minute); err != nil {
+		t.Error(err)
+	}
+}
