@@ -472,3 +472,19 @@ func TestReleaseSparesOthers(t *testing.T) {
 		t.Errorf("%s has the node of a deleted study, %v", holder, err)
 	}
 }
+
+// A container that says nothing of its end, since it was ended from outside, has the cause in place of its last words.
+func TestFailureFromOutside(t *testing.T) {
+	for reason, want := range endings {
+		var pod corev1.Pod
+		failsBy("copying the root")(&pod)
+		for _, all := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for i := range all {
+				all[i].State.Terminated.Reason = reason
+			}
+		}
+		if got := failure(&pod); got != want {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
+	}
+}

@@ -63,6 +63,13 @@ var disruptions = map[string]string{
 	"TerminationByKubelet":   "the node ended it",
 }
 
+// endings are reasons of a container's end that its own last words do not tell.
+var endings = map[string]string{
+	"OOMKilled":              "the node's memory ran out, and the kernel ended it",
+	"Unknown":                "the node or its container runtime was restarted",
+	"ContainerStatusUnknown": "the node or its container runtime was restarted",
+}
+
 // failure says why a pod has ended without results.
 func failure(pod *corev1.Pod) string {
 	var words []string
@@ -77,7 +84,9 @@ func failure(pod *corev1.Pod) string {
 			continue
 		}
 		said := lastLine(ended.Message)
-		switch {
+		switch ending := endings[ended.Reason]; {
+		case ending != "":
+			said = ending
 		case strings.Contains(said, "exec format error"):
 			said = "the image is made for another architecture"
 		case said == "":

@@ -57,6 +57,7 @@ func TestStudyOnNodes(t *testing.T) {
 	t.Run("pods through Services", func(t *testing.T) { o.at(t).services(ctx) })
 	t.Run("kubelet and follower killed", func(t *testing.T) { o.at(t).interrupted(ctx) })
 	t.Run("drained and cut off", func(t *testing.T) { o.at(t).disrupted(ctx) })
+	t.Run("rebooted", func(t *testing.T) { o.at(t).rebooted(ctx) })
 	t.Run("deleted", func(t *testing.T) { o.at(t).deleted(ctx) })
 	t.Run("diagnosed", func(t *testing.T) { o.at(t).diagnosed(ctx) })
 	t.Run("not admitted", func(t *testing.T) { o.at(t).notAdmitted(ctx) })
@@ -287,6 +288,29 @@ func (o *onNodes) disrupted(ctx context.Context) {
 	o.Logf("%s", out)
 	if !strings.Contains(out.String(), "drained") {
 		o.Errorf("nothing says that %s was drained", drained.Name)
+	}
+	o.shown(ctx, out.String(), "cgroup")
+	o.nothingLeft(ctx)
+}
+
+// rebooted: a node loses its power while it measures. After its start it goes on with what it has.
+func (o *onNodes) rebooted(ctx context.Context) {
+	cmd, out := o.weigh(ctx, "bare,cgroup", "20")
+	if err := cmd.Start(); err != nil {
+		o.Fatal(err)
+	}
+	for _, n := range o.Nodes {
+		o.awaitMeasuring(ctx, n)
+	}
+	if err := o.Reboot(ctx, o.Nodes[0]); err != nil {
+		o.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
+		o.Fatalf("%v:\n%s", err, out)
+	}
+	o.Logf("%s", out)
+	if !strings.Contains(out.String(), "restarted") {
+		o.Errorf("nothing says that %s was restarted", o.Nodes[0].Name)
 	}
 	o.shown(ctx, out.String(), "cgroup")
 	o.nothingLeft(ctx)

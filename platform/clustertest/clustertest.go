@@ -26,6 +26,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,6 +83,8 @@ var (
 	allPods  = netip.MustParsePrefix("10.214.0.0/16")
 	services = netip.MustParsePrefix("10.215.0.0/16")
 )
+
+const bridge = "machines"
 
 // mostNodes is how many subnets of pods there are beside the first.
 const mostNodes = 250
@@ -217,14 +220,12 @@ func (c *Cluster) start(ctx context.Context, nodes int) (err error) {
 // link joins the machines by a bridge in the control plane's namespace, and gives each the routes to
 // the others' pods.
 func (c *Cluster) link() error {
-	const bridge = "machines"
 	err := c.control.within(func() error {
 		if err := netns.MakeBridge(netns.NewLink(bridge), machines); err != nil {
 			return err
 		}
 		for _, n := range c.Nodes {
-			n.port = netns.NewLink(n.Name)
-			if err := netns.Plug(n.port, bridge, n.network(), machines, n.address); err != nil {
+			if err := c.plug(n); err != nil {
 				return err
 			}
 		}
@@ -234,6 +235,43 @@ func (c *Cluster) link() error {
 		err = errors.Join(err, n.within(func() error { return c.route(n) }))
 	}
 	return err
+}
+
+// plug joins a node to the bridge, in whose namespace the calling thread is.
+func (c *Cluster) plug(n *Node) error {
+	n.port = netns.NewLink(n.Name)
+	return netns.Plug(n.port, bridge, n.network(), machines, n.address)
+}
+
+// Reboot ends everything that runs on a node at once, and starts it anew: without what was in /run, with another
+// boot id, and with what is on its disk.
+func (c *Cluster) Reboot(ctx context.Context, n *Node) error {
+	if err := n.Crash(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-n.gone:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := c.group.Child(n.Name).Remove(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(n.Path("run")); err != nil {
+		return err
+	}
+	before := n.Machine
+	booted, err := c.boot(ctx, n.Name, n.programs(c))
+	if err != nil {
+		return err
+	}
+	n.Machine = booted
+	c.booted = slices.DeleteFunc(c.booted, func(m *Machine) bool { return m == before })
+	err = errors.Join(c.control.within(func() error { return c.plug(n) }), n.within(func() error { return c.route(n) }))
+	if err != nil {
+		return err
+	}
+	return n.Start("containerd", "kubelet", "kube-proxy")
 }
 
 // Cut takes the node's network away, or gives it back. What runs there goes on.

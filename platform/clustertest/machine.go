@@ -67,7 +67,7 @@ func (c *Cluster) boot(ctx context.Context, name string, describe func(m *Machin
 			return nil, err
 		}
 	}
-	if err := os.Symlink("/run", m.Path("var/run")); err != nil {
+	if err := os.Symlink("/run", m.Path("var/run")); err != nil && !errors.Is(err, fs.ErrExist) { // it booted before
 		return nil, err
 	}
 	if err := c.group.Child(name).Create(); err != nil {

@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"os"
@@ -74,8 +75,12 @@ func (n *Node) programs(c *Cluster) func(m *Machine, o *orders) error {
 	}
 }
 
-// showSettings shows the machine the kernel's settings as a kubelet wants them.
+// showSettings shows the machine the kernel's settings as a kubelet wants them, and an id of this boot.
 func (n *Node) showSettings(m *Machine, o *orders) error {
+	if err := m.write("boot", []byte(rand.Text()+"\n")); err != nil {
+		return err
+	}
+	o.Shown = append(o.Shown, [2]string{m.Path(document("boot")), "/proc/sys/kernel/random/boot_id"})
 	for setting, value := range expected {
 		name := "kernel/" + strings.ReplaceAll(setting, "/", ".")
 		if err := m.write(name, []byte(value+"\n")); err != nil {
