@@ -21,7 +21,12 @@ const firstServicePort = 8001
 
 // serve makes the Services of one node's pods, where the study needs some. Each selects the pods that tare on the
 // node gives its name. cause says why there are none.
-func (c *Cluster) serve(ctx context.Context, s Study, index int, node Node) (made []k8s.Service, cause string, err error) {
+func (c *Cluster) serve(
+	ctx context.Context,
+	s Study,
+	index int,
+	node Node,
+) (made []k8s.Service, cause string, err error) {
 	for _, network := range slices.Sorted(maps.Keys(s.Services.Pods)) {
 		if network == platform.NetworkNodePort && node.Address == "" {
 			return nil, "it has no internal address, at which its NodePorts are reached", nil
