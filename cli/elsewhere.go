@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -36,6 +37,8 @@ type Study struct {
 	Dir  string   // this machine's state directory
 	// Files are those of workloads on the command line: their texts, by their names there.
 	Files map[string]string
+	// Images are references that the programs are of.
+	Images []string
 	// Services are how many pods are reached through a Service of each kind at once, at most, on each machine.
 	Services     map[platform.Network]int
 	ServicePorts int // how many ports such a pod has at most
@@ -91,6 +94,15 @@ func (a *app) readFile(path string) ([]byte, error) {
 func (a *app) studyElsewhere(id, dir string, d lab.Design) Study {
 	s := Study{ID: id, Args: without(a.args[1:], a.elsewhereFlags...), Files: a.files, Dir: dir}
 	s.Services, s.ServicePorts = podServices(d)
+	for _, g := range d.Groups {
+		for _, c := range g.Conditions {
+			for _, from := range append(slices.Clone(c.Further), c.Source) {
+				if from.Image != "" && !slices.Contains(s.Images, from.Image) {
+					s.Images = append(s.Images, from.Image)
+				}
+			}
+		}
+	}
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -19,7 +20,9 @@ import (
 	"tare/platform"
 	"tare/platform/bare"
 	"tare/platform/box"
+	"tare/platform/containerd"
 	"tare/platform/docker"
+	"tare/platform/k8s"
 	"tare/record"
 	"tare/report"
 	"tare/stats"
@@ -170,11 +173,7 @@ func provide(ctx context.Context, images *image.Store, src workload.Source) (ima
 	case src.Rootfs != "":
 		return images.FromRootfs(ctx, src.Rootfs)
 	case src.Image != "":
-		engine := docker.New(docker.Options{})
-		if err := engine.Check(ctx); err != nil {
-			return image.Image{}, err
-		}
-		stream, err := engine.Export(ctx, src.Image)
+		stream, err := export(ctx, src.Image)
 		if err != nil {
 			return image.Image{}, err
 		}
@@ -186,6 +185,24 @@ func provide(ctx context.Context, images *image.Store, src workload.Source) (ima
 		return img, err
 	}
 	return image.Image{}, errors.New("the workload names no image")
+}
+
+// export gives an image of the Docker engine, or of a node's kubelet.
+func export(ctx context.Context, name string) (io.ReadCloser, error) {
+	engine := docker.New(docker.Options{})
+	err := engine.Check(ctx)
+	if err == nil {
+		var stream io.ReadCloser
+		if stream, err = engine.Export(ctx, name); err == nil {
+			return stream, nil
+		}
+	}
+	kubelets := containerd.NewShared(containerd.Options{}, containerd.Name, k8s.Namespace)
+	stream, found, other := kubelets.Export(ctx, name)
+	if found || other != nil && !is[*platform.Missing](other) {
+		return stream, other
+	}
+	return nil, err
 }
 
 // close gives everything back; what cannot be is reported.

@@ -60,6 +60,7 @@ type Study struct {
 	Nodes    []string // by name; a node's index is in the name of its Job
 	// Files are those of the command line: their texts, by their names there.
 	Files    map[string]string
+	Images   []string // of the programs that are measured: the nodes' kubelets pull them
 	Services Services
 
 	parent types.UID // of the ConfigMap

@@ -107,7 +107,7 @@ func (c *Cluster) Create(ctx context.Context, s Study) (Study, error) {
 		WithImmutable(true).
 		WithData(map[string]string{
 			"arguments": string(args), "selector": s.Selector, "image": s.Image, "nodes": strings.Join(s.Nodes, "\n"),
-			filesKey: string(files), "services": string(services),
+			filesKey: string(files), "services": string(services), "images": strings.Join(s.Images, "\n"),
 		})
 	made, err := c.Client.CoreV1().ConfigMaps(c.Namespace).Apply(ctx, parent, applying)
 	if err != nil {
@@ -135,6 +135,9 @@ func studyOf(parent *corev1.ConfigMap) (Study, error) {
 	s := Study{
 		ID: parent.Labels[studyLabel], Selector: parent.Data["selector"], Image: parent.Data["image"],
 		Nodes: strings.Split(parent.Data["nodes"], "\n"), parent: parent.UID,
+	}
+	if images := parent.Data["images"]; images != "" {
+		s.Images = strings.Split(images, "\n")
 	}
 	var err error
 	for key, to := range map[string]any{"arguments": &s.Args, filesKey: &s.Files, "services": &s.Services} {
@@ -358,15 +361,38 @@ func (s Study) pod(index int, args ...string) *corev1ac.PodSpecApplyConfiguratio
 		measuring.WithEnv(corev1ac.EnvVar().WithName(FilesVariable).
 			WithValueFrom(corev1ac.EnvVarSource().WithConfigMapKeyRef(from)))
 	}
+	pulling, shared := s.pulling()
 	return podOn(node).
 		WithHostNetwork(true).
 		WithTolerations(tolerations...).
+		WithInitContainers(pulling...).
 		WithInitContainers(measuring).
+		WithVolumes(shared...).
 		WithContainers(container(keeper, part("keep")).
 			WithSecurityContext(keeping()).
 			WithVolumeMounts(corev1ac.VolumeMount().WithName("state").WithMountPath(StateDir))).
 		WithVolumes(corev1ac.Volume().WithName("state").WithHostPath(corev1ac.HostPathVolumeSource().
 			WithPath(StateDir).WithType(corev1.HostPathDirectoryOrCreate)))
+}
+
+// pulling are containers that have the kubelet pull the images of a study, with the namespace's own secrets. Each runs
+// this program, which ends at once: an image may have none of its own that does.
+func (s Study) pulling() (all []*corev1ac.ContainerApplyConfiguration, shared []*corev1ac.VolumeApplyConfiguration) {
+	if len(s.Images) == 0 {
+		return nil, nil
+	}
+	const volume, at = "program", "/tare"
+	add := func(c *corev1ac.ContainerApplyConfiguration, isWritten bool) {
+		all = append(all, c.WithSecurityContext(keeping()).
+			WithVolumeMounts(corev1ac.VolumeMount().WithName(volume).WithMountPath(at).WithReadOnly(!isWritten)))
+	}
+	add(container("program", s.Image, []string{"node", "copy", at + program}), true)
+	for i, image := range s.Images {
+		pulled := container("image-"+strconv.Itoa(i), image, []string{"node", "pulled"})
+		pulled.Command = []string{at + program}
+		add(pulled, false)
+	}
+	return all, append(shared, corev1ac.Volume().WithName(volume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
 }
 
 // podOn is what all pods have in common: one runs on a node, once, in the node's process namespace.

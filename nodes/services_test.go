@@ -14,11 +14,13 @@ import (
 	"tare/platform/k8s"
 )
 
-// What nodes need besides comes with the Job: the texts of files, and Services, which go with the study.
+// What nodes need besides comes with the Job: the texts of files, images that the kubelet pulls before anything is
+// measured, and Services, which go with the study.
 func TestNeeds(t *testing.T) {
 	client := fake.NewClientset()
 	c := &Cluster{Client: client, Namespace: "bench"}
 	s := example
+	s.Images = []string{"shop/app:1"}
 	s.Files = map[string]string{"app.yaml": "name: app\n"}
 	s.Services = Services{Pods: map[platform.Network]int{platform.NetworkClusterIP: 2, platform.NetworkNodePort: 1}, Ports: 2}
 	if cause, err := c.start(t.Context(), s, 1, Node{Name: "b.example", Address: "10.1.2.3"}); cause != "" || err != nil {
@@ -28,7 +30,11 @@ func TestNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	measure := job.Spec.Template.Spec.InitContainers[0]
+	all := job.Spec.Template.Spec.InitContainers
+	if len(all) != 3 || all[1].Image != "shop/app:1" || all[1].Command[0] != all[0].Args[2] || all[1].VolumeMounts[0].MountPath != all[0].VolumeMounts[0].MountPath {
+		t.Fatalf("%+v", all)
+	}
+	measure := all[2]
 	files := measure.Env[len(measure.Env)-1]
 	if files.Name != FilesVariable || files.ValueFrom.ConfigMapKeyRef.Name != s.Parent() || files.ValueFrom.ConfigMapKeyRef.Key != filesKey {
 		t.Errorf("files come by %+v", files)

@@ -54,6 +54,7 @@ func TestStudyOnNodes(t *testing.T) {
 	}
 	t.Run("whole", func(t *testing.T) { o.at(t).whole(ctx) })
 	t.Run("pods as a platform", func(t *testing.T) { o.at(t).pods(ctx) })
+	t.Run("an image of one's own", func(t *testing.T) { o.at(t).pulled(ctx) })
 	t.Run("pods through Services", func(t *testing.T) { o.at(t).services(ctx) })
 	t.Run("kubelet and follower killed", func(t *testing.T) { o.at(t).interrupted(ctx) })
 	t.Run("drained and cut off", func(t *testing.T) { o.at(t).disrupted(ctx) })
@@ -152,6 +153,32 @@ func (o *onNodes) pods(ctx context.Context) {
 			o.Errorf("manifests on %s: %v, %v", n.Name, left, err)
 		}
 	}
+}
+
+// pulled: the program is of an image that the kubelet pulls, or has.
+func (o *onNodes) pulled(ctx context.Context) {
+	const app = "tare.test/app:1"
+	archive := filepath.Join(o.TempDir(), "app.tar")
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		o.Fatal(err)
+	}
+	if err := clustertest.WriteImage(archive, app, busybox, "sleep", "0.1"); err != nil {
+		o.Fatal(err)
+	}
+	for _, n := range o.Nodes {
+		if err := n.Load(ctx, archive); err != nil {
+			o.Fatal(err)
+		}
+	}
+	args := []string{"weigh", "--image", app, "--nodes", "kubernetes.io/os=linux", "--node-image", o.image,
+		"--platform", "bare,k8s", "--blocks", "3", "--yes"}
+	cmd, out := o.command(ctx, "kubectl-tare", args...)
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "2 of 2 nodes fetched") {
+		o.Fatalf("%v:\n%s", err, out)
+	}
+	o.shown(ctx, out.String(), "k8s")
+	o.nothingLeft(ctx)
 }
 
 // services: pods are reached through Services, too. The workload's file lies with who follows alone.

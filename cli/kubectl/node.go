@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -89,8 +90,28 @@ func node(stateDir func() (string, error)) *cobra.Command {
 		func(*cobra.Command, []string) error {
 			return kept(func(store *record.Store) error { return nodes.Acknowledge(store, of) })
 		})
-	cmd.AddCommand(diagnoseHere())
+	cmd.AddCommand(diagnoseHere(), &cobra.Command{
+		Use: "copy FILE", Short: "Copy this program, for images that have none of their own", Args: command.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return copyProgram(args[0]) },
+	}, &cobra.Command{
+		Use: "pulled", Short: "Do nothing: the kubelet has pulled the image", Args: command.ExactArgs(0),
+		RunE: func(*cobra.Command, []string) error { return nil },
+	})
 	return cmd
+}
+
+func copyProgram(path string) error {
+	from, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return errors.Join(err, to.Close())
 }
 
 // measure measures a node's part as tare on the node itself would: in the host's namespaces, and in

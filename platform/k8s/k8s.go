@@ -55,8 +55,8 @@ import (
 // Name selects the platform.
 const Name = "k8s"
 
-// namespace is the kubelet's in containerd.
-const namespace = "k8s.io"
+// Namespace is the kubelet's in containerd.
+const Namespace = "k8s.io"
 
 // Options say where to keep what is made.
 type Options struct {
@@ -102,7 +102,7 @@ func (p *Platform) find() (*node, *containerd.Platform, error) {
 	}
 	if p.engine == nil || p.node.Endpoint != n.Endpoint {
 		o := containerd.Options{Address: n.Endpoint, StateDir: p.options.StateDir, Ledger: p.options.Ledger}
-		p.engine = containerd.NewShared(o, Name, namespace)
+		p.engine = containerd.NewShared(o, Name, Namespace)
 		p.feed = newFeed(p.engine)
 	}
 	p.node = n
