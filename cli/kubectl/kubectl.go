@@ -185,7 +185,8 @@ func (s *session) names() []string {
 // Carry makes the study's objects, or finds those that the same command made before, and follows.
 func (s *session) Carry(ctx context.Context, wanted cli.Study) error {
 	study := nodes.Study{
-		ID: wanted.ID, Args: wanted.Args, Selector: s.selector, Image: s.image, Nodes: s.names(), Files: wanted.Files, Images: wanted.Images,
+		ID: wanted.ID, Args: wanted.Args, Selector: s.selector, Image: s.image, Nodes: s.names(),
+		Files: wanted.Files, Images: wanted.Images,
 		Services: nodes.Services{Pods: wanted.Services, Ports: wanted.ServicePorts},
 	}
 	if len(wanted.Services) > 0 {

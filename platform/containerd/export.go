@@ -32,8 +32,9 @@ func (p *Platform) Export(ctx context.Context, name string) (stream io.ReadClose
 	r, w := io.Pipe()
 	go func() {
 		_ = w.CloseWithError(p.transfer(ctx, doing, func(ctx context.Context, c *client.Client) error {
+			whole := archive.WithImage(c.ImageService(), full)
 			// Of other platforms, a node has not pulled the layers.
-			return c.Export(ctx, w, archive.WithImage(c.ImageService(), full), archive.WithPlatform(platforms.DefaultStrict()))
+			return c.Export(ctx, w, whole, archive.WithPlatform(platforms.DefaultStrict()))
 		}))
 	}()
 	return r, true, nil
