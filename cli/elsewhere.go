@@ -110,24 +110,41 @@ func (a *app) studyElsewhere(id, dir string, d lab.Design) Study {
 func podServices(d lab.Design) (pods map[platform.Network]int, ports int) {
 	const byLayer = 5 // the whole, and without each of the layers that leave the network as it is
 	pods = map[platform.Network]int{}
-	for _, g := range d.Groups {
+	for _, g := range d.Groups { // one after the other
+		of := map[platform.Network]int{}
 		for _, c := range g.Conditions {
 			n := c.Setting.Network
 			if n != platform.NetworkClusterIP && n != platform.NetworkNodePort {
 				continue
 			}
-			if pods[n]++; c.Baseline && !g.Once {
-				pods[n]++
-			}
-			if d.Explain != nil {
-				pods[n] = max(pods[n], byLayer)
+			if of[n]++; c.Baseline && !g.Once {
+				of[n]++
 			}
 			if program, err := c.Program.Program(c.Params); err == nil {
 				ports = max(ports, len(program.Ports))
 			}
 		}
+		for n, count := range of {
+			if d.Explain != nil {
+				count = max(count, byLayer)
+			}
+			pods[n] = max(pods[n], count)
+		}
 	}
 	return pods, ports
+}
+
+// checkServices refuses pods behind Services that nobody makes, and studies that start more pods than conditions.
+func (a *app) checkServices(study string, d lab.Design) error {
+	switch services, _ := podServices(d); {
+	case len(services) == 0:
+		return nil
+	case study != weigh.Name && study != platforms.Name:
+		return usageError("pods of tare %s are not reached through Services: kubectl tare weigh compares the ways to a pod", study)
+	case a.elsewhere == nil && a.of == nil:
+		return usageError("a Service is made by the API server, which tare does not ask: kubectl tare %s --nodes SELECTOR ...", study)
+	}
+	return nil
 }
 
 // designHost is the host that a study is designed for.

@@ -116,6 +116,11 @@ func TestStudyElsewhereNeeds(t *testing.T) {
 	if s.Files[file] != text || s.Services[platform.NetworkClusterIP] == 0 || s.Services[platform.NetworkNodePort] == 0 || s.ServicePorts != 1 {
 		t.Errorf("%+v", s)
 	}
+	r = &recorder{cpus: 4}
+	code, said = runElsewhere(t, r, "startup", "redis", "--nodes", "a", "--platform", "k8s", "--network", "bridge:clusterip")
+	if code != exitUsage || len(r.carried) > 0 || !strings.Contains(said, "weigh") {
+		t.Errorf("a study of many pods: code %d, %s", code, said)
+	}
 }
 
 // A part that is complete is not measured again, as when a pod is made anew to give its results.

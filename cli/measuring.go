@@ -93,7 +93,7 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		Platforms: session.Platforms,
 		Boxes:     m.boxes.Make,
 		Image: func(ctx context.Context, src workload.Source) (image.Image, error) {
-			return provide(ctx, images, src)
+			return provide(ctx, images, src, a.of != nil)
 		},
 		Generate: func(ctx context.Context, img image.Image, netns string, args []string) ([]byte, error) {
 			return bare.Generate(ctx, bare.GeneratorSpec{
@@ -159,8 +159,8 @@ func guarded(dir string) error {
 	return err
 }
 
-// provide finds or makes the image of a source.
-func provide(ctx context.Context, images *image.Store, src workload.Source) (image.Image, error) {
+// provide finds or makes the image of a source. A node of a cluster has its images in its kubelet's containerd.
+func provide(ctx context.Context, images *image.Store, src workload.Source, isNode bool) (image.Image, error) {
 	switch {
 	case src.Recipe != "":
 		img, err := images.Recipe(ctx, src.Recipe)
@@ -173,7 +173,7 @@ func provide(ctx context.Context, images *image.Store, src workload.Source) (ima
 	case src.Rootfs != "":
 		return images.FromRootfs(ctx, src.Rootfs)
 	case src.Image != "":
-		stream, err := export(ctx, src.Image)
+		stream, err := export(ctx, src.Image, isNode)
 		if err != nil {
 			return image.Image{}, err
 		}
@@ -187,8 +187,13 @@ func provide(ctx context.Context, images *image.Store, src workload.Source) (ima
 	return image.Image{}, errors.New("the workload names no image")
 }
 
-// export gives an image of the Docker engine, or of a node's kubelet.
-func export(ctx context.Context, name string) (io.ReadCloser, error) {
+// export gives an image of the Docker engine or of the kubelet. On a node the kubelet has pulled it for the study:
+// Docker may have another one of that name.
+func export(ctx context.Context, name string, isNode bool) (io.ReadCloser, error) {
+	pulled := k8s.New(k8s.Options{})
+	if isNode {
+		return pulled.Export(ctx, name)
+	}
 	engine := docker.New(docker.Options{})
 	err := engine.Check(ctx)
 	if err == nil {
@@ -197,12 +202,11 @@ func export(ctx context.Context, name string) (io.ReadCloser, error) {
 			return stream, nil
 		}
 	}
-	kubelets := containerd.NewShared(containerd.Options{}, containerd.Name, k8s.Namespace)
-	stream, found, other := kubelets.Export(ctx, name)
-	if found || other != nil && !is[*platform.Missing](other) {
-		return stream, other
+	stream, other := pulled.Export(ctx, name)
+	if is[*platform.Missing](other) || is[*containerd.UnknownImage](other) {
+		return nil, err
 	}
-	return nil, err
+	return stream, other
 }
 
 // close gives everything back; what cannot be is reported.

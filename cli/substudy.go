@@ -319,8 +319,8 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	if err != nil {
 		return err
 	}
-	if services, _ := podServices(d); len(services) > 0 && a.elsewhere == nil && a.of == nil {
-		return usageError("a Service is made by the API server, which tare does not ask: kubectl tare %s --nodes SELECTOR ...", family)
+	if err := a.checkServices(family, d); err != nil {
+		return err
 	}
 	before, pass, takes := s.expected(d, host)
 	if s.flags.dryRun {

@@ -24,6 +24,8 @@ import (
 const (
 	// startPatience is for how long a pod may not start before its node counts as missing.
 	startPatience = 5 * time.Minute
+	// pullPatience is that where images are pulled first.
+	pullPatience = 30 * time.Minute
 	// fetchAgain is the time between two tries to fetch what a node keeps, and fetchTries their number.
 	fetchAgain = 30 * time.Second
 	fetchTries = 20
@@ -142,6 +144,13 @@ type fetch struct {
 	err   error
 }
 
+func (s Study) startPatience() time.Duration {
+	if len(s.Images) > 0 {
+		return pullPatience
+	}
+	return startPatience
+}
+
 func (f *follower) begin(ctx context.Context, all []Node) error {
 	f.parts = nil
 	for _, node := range f.study.Nodes {
@@ -178,7 +187,7 @@ func (f *follower) begin(ctx context.Context, all []Node) error {
 			f.markMissing(p, cause)
 			continue
 		}
-		p.waitingFor, p.deadline = "no pod was made for its Job", time.Now().Add(startPatience)
+		p.waitingFor, p.deadline = "no pod was made for its Job", time.Now().Add(f.study.startPatience())
 	}
 	return nil
 }
@@ -319,7 +328,7 @@ func (f *follower) podChanged(ctx context.Context, s seen) error {
 	switch at {
 	case waiting:
 		if p.deadline.IsZero() {
-			p.deadline = time.Now().Add(startPatience)
+			p.deadline = time.Now().Add(f.study.startPatience())
 		}
 		if p.waitingFor = why; p.waitingFor == "" {
 			p.waitingFor = "its pod did not start"
@@ -358,7 +367,7 @@ func (f *follower) fail(p *part, pod types.UID, why string) {
 		f.markMissing(p, why)
 	case pod == p.pod.UID:
 		f.reportOnce(p, "failed, and is tried once more: "+why)
-		p.missing, p.waitingFor, p.deadline = "", why, time.Now().Add(startPatience)
+		p.missing, p.waitingFor, p.deadline = "", why, time.Now().Add(f.study.startPatience())
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -47,7 +48,7 @@ type Node struct {
 	Arch   string // "amd64", as Go names it
 	CPUs   int
 	Memory int64 // bytes
-	// Address is the internal one, at which the node's own programs reach it; empty where it has none.
+	// Address is the internal one of IPv4, at which the node's own programs reach it; empty where it has none.
 	Address string
 }
 
@@ -114,7 +115,8 @@ func (c *Cluster) Nodes(ctx context.Context, selector string) ([]Node, error) {
 			Memory: n.Status.Capacity.Memory().Value(),
 		})
 		for _, a := range n.Status.Addresses {
-			if last := &found[len(found)-1]; a.Type == corev1.NodeInternalIP && last.Address == "" {
+			ip, err := netip.ParseAddr(a.Address)
+			if last := &found[len(found)-1]; err == nil && ip.Is4() && a.Type == corev1.NodeInternalIP && last.Address == "" {
 				last.Address = a.Address
 			}
 		}

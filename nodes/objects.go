@@ -21,6 +21,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	"tare/platform"
 	"tare/platform/k8s"
 )
 
@@ -89,6 +90,9 @@ func (n *NoStudy) Error() string {
 func (c *Cluster) Create(ctx context.Context, s Study) (Study, error) {
 	args, err := json.Marshal(s.Args)
 	if err != nil {
+		return s, err
+	}
+	if err := s.Services.check(len(s.Nodes)); err != nil {
 		return s, err
 	}
 	files, err := json.Marshal(s.Files)
@@ -247,6 +251,9 @@ func (c *Cluster) release(ctx context.Context, s Study, node string) error {
 
 // start has a node measure, unless it does. cause says why it cannot.
 func (c *Cluster) start(ctx context.Context, s Study, index int, node Node) (cause string, err error) {
+	if s.Services.Pods[platform.NetworkNodePort] > 0 && node.Address == "" {
+		return "it has no internal IPv4 address, at which its NodePorts are reached", nil
+	}
 	holder, err := c.acquire(ctx, s, node.Name)
 	if err != nil {
 		return "", fmt.Errorf("take node %s: %w", node.Name, err)
@@ -347,7 +354,7 @@ func (s Study) pod(index int, args ...string) *corev1ac.PodSpecApplyConfiguratio
 	container := func(name string, args []string) *corev1ac.ContainerApplyConfiguration {
 		return container(name, s.Image, args).WithEnv(corev1ac.EnvVar().WithName("TARE_HOME").WithValue(StateDir))
 	}
-	measuring := container(measurer, slices.Concat(part("run"), literal(args), []string{"--"}, literal(s.Args))).
+	measuring := container(measurer, slices.Concat(part("run"), s.withFiles(), literal(args), []string{"--"}, literal(s.Args))).
 		WithSecurityContext(measuring(Capabilities))
 	tolerations := []*corev1ac.TolerationApplyConfiguration{
 		corev1ac.Toleration().WithKey(Toleration).WithOperator(corev1.TolerationOpExists),
@@ -373,6 +380,14 @@ func (s Study) pod(index int, args ...string) *corev1ac.PodSpecApplyConfiguratio
 			WithVolumeMounts(corev1ac.VolumeMount().WithName("state").WithMountPath(StateDir))).
 		WithVolumes(corev1ac.Volume().WithName("state").WithHostPath(corev1ac.HostPathVolumeSource().
 			WithPath(StateDir).WithType(corev1.HostPathDirectoryOrCreate)))
+}
+
+// withFiles has an older program refuse what it would look for on the node.
+func (s Study) withFiles() []string {
+	if len(s.Files) == 0 {
+		return nil
+	}
+	return []string{"--files"}
 }
 
 // pulling are containers that have the kubelet pull the images of a study, with the namespace's own secrets. Each runs

@@ -65,9 +65,8 @@ var disruptions = map[string]string{
 
 // endings are reasons of a container's end that its own last words do not tell.
 var endings = map[string]string{
-	"OOMKilled":              "the node's memory ran out, and the kernel ended it",
-	"Unknown":                "the node or its container runtime was restarted",
-	"ContainerStatusUnknown": "the node or its container runtime was restarted",
+	"OOMKilled": "memory ran out, the node's or under a limit of its namespace",
+	"Unknown":   "the node or its container runtime was restarted",
 }
 
 // failure says why a pod has ended without results.

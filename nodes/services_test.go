@@ -39,6 +39,9 @@ func TestNeeds(t *testing.T) {
 	if files.Name != FilesVariable || files.ValueFrom.ConfigMapKeyRef.Name != s.Parent() || files.ValueFrom.ConfigMapKeyRef.Key != filesKey {
 		t.Errorf("files come by %+v", files)
 	}
+	if !slices.Contains(measure.Args, "--files") {
+		t.Errorf("arguments %q", measure.Args)
+	}
 	at := slices.Index(measure.Args, "--services")
 	if at < 0 || at > slices.Index(measure.Args, "--") {
 		t.Fatalf("arguments %q", measure.Args)
@@ -66,6 +69,14 @@ func TestNeeds(t *testing.T) {
 	if err != nil || !strings.Contains(cause, "address") {
 		t.Errorf("a node without an address: %q, %v", cause, err)
 	}
+	if lease, err := client.CoordinationV1().Leases("bench").Get(t.Context(), leaseName("a"), metav1.GetOptions{}); err == nil {
+		t.Errorf("it was taken: %+v", lease)
+	}
+	s.Services.Pods[platform.NetworkNodePort] = mostServices
+	if _, err := c.Create(t.Context(), s); err == nil {
+		t.Error("as many Services are made as anybody asks for")
+	}
+	s.Services.Pods[platform.NetworkNodePort] = 1
 	s.Files["large"] = strings.Repeat("x", mostFiles)
 	if _, err := c.Create(t.Context(), s); err == nil {
 		t.Error("files are taken that no variable holds")

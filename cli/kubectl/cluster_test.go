@@ -155,7 +155,7 @@ func (o *onNodes) pods(ctx context.Context) {
 	}
 }
 
-// pulled: the program is of an image that the kubelet pulls, or has.
+// pulled: the program is of an image that the kubelets have: no registry is here to pull from.
 func (o *onNodes) pulled(ctx context.Context) {
 	const app = "tare.test/app:1"
 	archive := filepath.Join(o.TempDir(), "app.tar")
@@ -201,6 +201,16 @@ load: {http: {path: /index.html, rate: 50, new_connections: true, duration: 1s}}
 	}
 	o.Logf("%s", out)
 	o.shown(ctx, out.String(), "k8s")
+	_, study, _ := strings.Cut(strings.TrimSpace(out.String()), "tare show ")
+	show, shown := o.command(ctx, "tare", "show", study)
+	if err := show.Run(); err != nil {
+		o.Error(err)
+	}
+	for _, network := range []string{"bridge", "bridge:clusterip", "bridge:nodeport"} {
+		if !strings.Contains(shown.String(), "\nk8s network="+network+" by node\n") {
+			o.Errorf("there is no figure of %s", network)
+		}
+	}
 	o.nothingLeft(ctx)
 }
 

@@ -17,6 +17,7 @@ import (
 	"tare/cli"
 	"tare/cli/command"
 	"tare/nodes"
+	"tare/platform"
 	"tare/record"
 	"tare/report"
 	"tare/terminal"
@@ -205,11 +206,24 @@ func (s *session) Carry(ctx context.Context, wanted cli.Study) error {
 		s.say("study %s goes on, which the same command began; for a new one, delete it: %s\n", before.ID, s.deletion(before))
 		return s.follow(ctx, before, wanted.Dir)
 	}
+	s.warn(study)
 	if study, err = s.cluster.Create(ctx, study); err != nil {
 		return nodes.Reached(err)
 	}
 	s.say("study %s; %s ends it and removes everything\n", study.ID, s.deletion(study))
 	return s.follow(ctx, study, wanted.Dir)
+}
+
+// warn says what of a study its user may not expect.
+func (s *session) warn(study nodes.Study) {
+	for _, image := range study.Images {
+		if !strings.Contains(image, "@sha256:") {
+			s.say("image %s has no digest: nodes may have different versions of it\n", image)
+		}
+	}
+	if study.Services.Pods[platform.NetworkNodePort] > 0 {
+		s.say("other machines reach the pods at NodePorts until the study has ended; shipped services have no password\n")
+	}
 }
 
 func (s *session) deletion(study nodes.Study) string {

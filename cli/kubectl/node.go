@@ -62,6 +62,7 @@ func node(stateDir func() (string, error)) *cobra.Command {
 		return errors.Join(do(store), store.Close())
 	}
 	var services string
+	var isSent bool
 	measuring := add("run -- STUDY...", "Measure this node's part of a study", cobra.MinimumNArgs(1),
 		func(cmd *cobra.Command, args []string) error {
 			if services != "" {
@@ -69,8 +70,9 @@ func node(stateDir func() (string, error)) *cobra.Command {
 					return command.UsageError("--services: %v", err)
 				}
 			}
-			return measure(cmd, of, args)
+			return measure(cmd, of, isSent, args)
 		})
+	measuring.Flags().BoolVar(&isSent, "files", false, "variable "+nodes.FilesVariable+" has the texts of workloads' files")
 	measuring.Flags().StringVar(&services, "services", "", "Services for pods of this node, as `JSON`")
 	add("keep", "Wait until this node's run was acknowledged", command.ExactArgs(0),
 		func(cmd *cobra.Command, _ []string) error {
@@ -106,7 +108,7 @@ func copyProgram(path string) error {
 		return err
 	}
 	defer from.Close()
-	to, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o755)
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func copyProgram(path string) error {
 
 // measure measures a node's part as tare on the node itself would: in the host's namespaces, and in
 // none of the pod's control groups.
-func measure(cmd *cobra.Command, of record.Part, args []string) error {
+func measure(cmd *cobra.Command, of record.Part, isSent bool, args []string) error {
 	if err := process.EnterHost(); err != nil {
 		return err
 	}
@@ -134,9 +136,12 @@ func measure(cmd *cobra.Command, of record.Part, args []string) error {
 	}
 	platform.Surroundings.OOMScore = own
 	var files map[string]string
-	if text := os.Getenv(nodes.FilesVariable); text != "" {
-		if err := json.Unmarshal([]byte(text), &files); err != nil {
+	if isSent {
+		if err := json.Unmarshal([]byte(os.Getenv(nodes.FilesVariable)), &files); err != nil {
 			return fmt.Errorf("variable %s: %w", nodes.FilesVariable, err)
+		}
+		if err := os.Unsetenv(nodes.FilesVariable); err != nil { // programs that tare starts do without it
+			return err
 		}
 	}
 	return alone(cmd.Context(), func() error {

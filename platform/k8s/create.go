@@ -295,7 +295,7 @@ func (l *launch) clear(ctx context.Context) error {
 		l.instance.HangUp()
 	}
 	l.p.feed.leave(l.pod)
-	l.p.give(l.ways.service)
+	l.give()
 	return nil
 }
 

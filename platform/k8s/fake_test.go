@@ -82,7 +82,7 @@ func startFake(t *testing.T) (*fakeNode, *Platform, *book) {
 	p.node = &node{self, kubeletConfig{
 		StaticPods: filepath.Join(f.dir, "manifests"), PodLogs: filepath.Join(f.dir, "logs"), Endpoint: socket.Addr().String(),
 	}}
-	p.engine = containerd.NewShared(containerd.Options{Address: p.node.Endpoint}, Name, Namespace)
+	p.engine = containerd.NewShared(containerd.Options{Address: p.node.Endpoint}, Name, namespace)
 	p.feed = newFeed(p.engine)
 	if err := p.feed.open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func (f *fakeNode) publish(event any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, ch := range f.listeners {
-		for _, ns := range []string{"moby", Namespace} {
+		for _, ns := range []string{"moby", namespace} {
 			ch <- &types.Envelope{Namespace: ns, Timestamp: timestamppb.Now(), Event: packed}
 		}
 	}

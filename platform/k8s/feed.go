@@ -117,7 +117,7 @@ func (f *feed) open(ctx context.Context) error {
 	}
 	return f.engine.Call(ctx, "listen to containerd's events", func(_ context.Context, c *client.Client) error {
 		listening, stop := context.WithCancel(context.WithoutCancel(ctx))
-		all, errs := c.Subscribe(listening, `namespace=="`+Namespace+`"`)
+		all, errs := c.Subscribe(listening, `namespace=="`+namespace+`"`)
 		f.stop = stop
 		go f.listen(listening, all, errs)
 		return nil

@@ -37,6 +37,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,8 +56,8 @@ import (
 // Name selects the platform.
 const Name = "k8s"
 
-// Namespace is the kubelet's in containerd.
-const Namespace = "k8s.io"
+// namespace is the kubelet's in containerd.
+const namespace = "k8s.io"
 
 // Options say where to keep what is made.
 type Options struct {
@@ -74,7 +75,7 @@ type Platform struct {
 	engine *containerd.Platform
 	feed   *feed
 
-	serving []*Service // those that pods have
+	serving map[*Service]*launch // whose pod each leads to
 }
 
 var (
@@ -84,7 +85,9 @@ var (
 )
 
 // New makes the platform. It looks for nothing: Check does.
-func New(o Options) *Platform { return &Platform{options: o} }
+func New(o Options) *Platform {
+	return &Platform{options: o, serving: map[*Service]*launch{}}
+}
 
 // Name implements [platform.Platform].
 func (p *Platform) Name() string { return Name }
@@ -102,7 +105,7 @@ func (p *Platform) find() (*node, *containerd.Platform, error) {
 	}
 	if p.engine == nil || p.node.Endpoint != n.Endpoint {
 		o := containerd.Options{Address: n.Endpoint, StateDir: p.options.StateDir, Ledger: p.options.Ledger}
-		p.engine = containerd.NewShared(o, Name, Namespace)
+		p.engine = containerd.NewShared(o, Name, namespace)
 		p.feed = newFeed(p.engine)
 	}
 	p.node = n
@@ -150,6 +153,16 @@ func (p *Platform) Version(ctx context.Context) string {
 		return ""
 	}
 	return n.version(ctx) + ", " + engine.Version(ctx)
+}
+
+// Export gives an image that the kubelet has pulled: of its containerd, or of the usual one where the kubelet is part
+// of another program. The error may be a *platform.Missing or a *containerd.UnknownImage.
+func (p *Platform) Export(ctx context.Context, name string) (io.ReadCloser, error) {
+	_, engine, err := p.find()
+	if err != nil {
+		engine = containerd.NewShared(containerd.Options{}, Name, namespace)
+	}
+	return engine.Export(ctx, name)
 }
 
 // labelManaged is what containerd's CRI plugin gives an image that it has taken up.

@@ -210,7 +210,7 @@ func importSandbox(t *testing.T, socket, archive, program string) {
 	if err := clustertest.WriteImage(archive, sandboxImage, program, "sleep", "2147483647"); err != nil {
 		t.Fatal(err)
 	}
-	e := containerd.NewShared(containerd.Options{Address: socket}, Name, Namespace)
+	e := containerd.NewShared(containerd.Options{Address: socket}, Name, namespace)
 	await(t, "containerd", func() bool { return e.Version(t.Context()) != "" })
 	err := e.Call(t.Context(), "import the sandbox's image", func(ctx context.Context, c *client.Client) error {
 		file, err := os.Open(archive)

@@ -38,7 +38,7 @@ func (l *launch) serve(ctx context.Context) error {
 	if network != platform.NetworkClusterIP && network != platform.NetworkNodePort {
 		return nil
 	}
-	service, err := l.p.take(network, len(l.spec.Ports))
+	service, err := l.take(network, len(l.spec.Ports))
 	if err != nil {
 		return err
 	}
@@ -47,29 +47,30 @@ func (l *launch) serve(ctx context.Context) error {
 }
 
 // take takes a Service that no other pod has.
-func (p *Platform) take(network platform.Network, ports int) (*Service, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (l *launch) take(network platform.Network, ports int) (*Service, error) {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
 	made := 0
 	for i := range Provided {
 		s := &Provided[i]
 		if s.Network != network || len(s.Ports) < ports {
 			continue
 		}
-		if made++; !slices.Contains(p.serving, s) {
-			p.serving = append(p.serving, s)
+		if made++; l.p.serving[s] == nil {
+			l.p.serving[s] = l
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("network=%s: %d Services with %d ports were made for this node's pods, and all have one",
-		network, made, ports)
+	return nil, fmt.Errorf("network=%s: of this node's Services %d lead to %d ports, and each has a pod", network, made, ports)
 }
 
-// give gives a Service back. A nil one is none.
-func (p *Platform) give(s *Service) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.serving = slices.DeleteFunc(p.serving, func(other *Service) bool { return other == s })
+// give gives the pod's Service back, if it has one still.
+func (l *launch) give() {
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	if s := l.ways.service; s != nil && l.p.serving[s] == l {
+		delete(l.p.serving, s)
+	}
 }
 
 // at is where a client on this node reaches one of the ports.
@@ -77,17 +78,25 @@ func (s *Service) at(place int) string {
 	return net.JoinHostPort(s.Address, strconv.Itoa(s.Ports[place]))
 }
 
-// awaitEmpty waits until the Service leads to no pod, when the node refuses its clients: an earlier pod leaves it a
-// moment after its end.
+// awaitEmpty waits until the Service leads to no pod: an earlier one leaves it a moment after its end. The node
+// turns its clients away then, at once: by a reset or an ICMP message (kube-proxy's iptables), or by an error of
+// connect (Cilium's bpf_sock.c). The address of a pod that is gone is unreachable, too, after some seconds.
 func (s *Service) awaitEmpty(ctx context.Context, patience time.Duration) error {
+	const looks, soon, apart = 2, 500 * time.Millisecond, 50 * time.Millisecond
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
+	for empty := 0; ; {
+		asked := time.Now()
 		c, err := new(net.Dialer).DialContext(bounded, "tcp", s.at(0))
 		if err == nil {
 			_ = c.Close()
 		}
-		if errors.Is(err, syscall.ECONNREFUSED) {
+		isTurnedAway := slices.ContainsFunc([]error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.EPERM},
+			func(by error) bool { return errors.Is(err, by) })
+		if empty++; !isTurnedAway || time.Since(asked) > soon {
+			empty = 0
+		}
+		if empty == looks {
 			return nil
 		}
 		select {
@@ -95,9 +104,8 @@ func (s *Service) awaitEmpty(ctx context.Context, patience time.Duration) error 
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return fmt.Errorf("service %s at %s still leads somewhere, or nowhere at all, after %v (%v): does kube-proxy run on this node?",
-				s.Name, s.at(0), patience, err)
-		case <-time.After(50 * time.Millisecond):
+			return fmt.Errorf("service %s at %s still leads to a pod after %v (%v)", s.Name, s.at(0), patience, err)
+		case <-time.After(apart):
 		}
 	}
 }

@@ -17,21 +17,26 @@ func TestTake(t *testing.T) {
 		{Network: platform.NetworkNodePort, Name: "c", Ports: []int{1}},
 	}
 	p := New(Options{})
-	two, err := p.take(platform.NetworkClusterIP, 2)
+	first, second := &launch{p: p}, &launch{p: p}
+	two, err := first.take(platform.NetworkClusterIP, 2)
 	if err != nil || two.Name != "b" {
 		t.Fatalf("%+v, %v", two, err)
 	}
-	if one, err := p.take(platform.NetworkClusterIP, 1); err != nil || one.Name != "a" {
+	if one, err := second.take(platform.NetworkClusterIP, 1); err != nil || one.Name != "a" {
 		t.Errorf("%+v, %v", one, err)
 	}
-	if s, err := p.take(platform.NetworkClusterIP, 1); err == nil {
+	if s, err := second.take(platform.NetworkClusterIP, 1); err == nil {
 		t.Errorf("%s leads to two pods", s.Name)
 	}
-	p.give(two)
-	if again, err := p.take(platform.NetworkClusterIP, 2); err != nil || again != two {
+	first.ways.service = two
+	first.give()
+	if again, err := second.take(platform.NetworkClusterIP, 2); err != nil || again != two {
 		t.Errorf("%+v, %v", again, err)
 	}
-	p.give(nil)
+	first.give() // it is another's by now
+	if s, err := first.take(platform.NetworkClusterIP, 2); err == nil {
+		t.Errorf("%s leads to two pods", s.Name)
+	}
 }
 
 // A Service whose clients are refused leads to no pod. One that is answered leads to an earlier one still.
