@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -120,7 +121,7 @@ func randomEffects(logs, errors []float64, estimated *shrunk, level float64) Ran
 	r := RandomEffects{logs: logs, errors: errors, level: level}
 	by := MethodREML
 	fitted, err := regress(ones(k), logs, errors, level, func(m *weighted) (between float64, err error) {
-		between, by, err = m.restrictedOrMoments(mostSteps)
+		between, by, err = m.restrictedOrMoments(0, mostSteps)
 		return between, err
 	})
 	if err != nil {
@@ -225,7 +226,7 @@ func (r RandomEffects) By(labels []string) Explained {
 		design[i][at] = 1
 	}
 	fitted, err := regress(design, r.logs, r.errors, r.level, func(m *weighted) (between float64, err error) {
-		between, _, err = m.restrictedOrMoments(mostSteps)
+		between, _, err = m.restrictedOrMoments(0, mostSteps)
 		return between, err
 	})
 	if err != nil {
@@ -267,17 +268,18 @@ func ones(n int) [][]float64 {
 const mostSteps = 100
 
 // restrictedOrMoments estimates the variance between points by REML or, where that takes more
-// than so many steps, by moments, and leaves the fit at it.
-func (m *weighted) restrictedOrMoments(steps int) (variance float64, by Method, err error) {
-	start, err := m.moments()
+// than so many steps, by moments, and leaves the fit at it. The search starts near a value that
+// is known to be close; 0 for none.
+func (m *weighted) restrictedOrMoments(near float64, steps int) (variance float64, by Method, err error) {
+	moments, err := m.moments()
 	if err != nil {
 		return 0, "", err
 	}
-	variance, converged, err := m.restricted(start, steps)
+	variance, converged, err := m.restricted(cmp.Or(near, moments), steps)
 	if err != nil || converged {
 		return variance, MethodREML, err
 	}
-	return start, MethodDerSimonianLaird, m.solve(start)
+	return moments, MethodDerSimonianLaird, m.solve(moments)
 }
 
 // moments is the variance of DerSimonian and Laird (1986): (Q - (n-p)) / trace(P), at least 0,
@@ -328,14 +330,19 @@ func (m *weighted) restricted(start float64, steps int) (variance float64, conve
 // likelihood is the logarithm of the restricted likelihood of the last fit, but for a
 // constant (Patterson and Thompson, Biometrika 58, 1971).
 func (m *weighted) likelihood() float64 {
-	var r mat.Dense
-	m.qr.RTo(&r)
 	sum := m.squares
 	for _, v := range m.se2 {
 		sum += math.Log(v + m.variance)
 	}
-	for j, size := range m.sizes { // the determinant of X'WX
-		sum += 2 * math.Log(math.Abs(r.At(j, j))*size)
+	for _, size := range m.sizes { // with R below, the determinant of X'WX
+		sum += 2 * math.Log(size)
+	}
+	if m.p > 1 {
+		var r mat.Dense
+		m.qr.RTo(&r)
+		for j := range m.p {
+			sum += 2 * math.Log(math.Abs(r.At(j, j)))
+		}
 	}
 	return -sum / 2
 }
@@ -363,7 +370,7 @@ func (m *weighted) deleted(i int) (residual, variance, scale, freedom float64) {
 	rest := *m
 	rest.n, rest.design, rest.y, rest.se2 = m.n-1, dropped(m.design, i), dropped(m.y, i), dropped(m.se2, i)
 	others := rest.again()
-	between, _, err := others.restrictedOrMoments(mostSteps)
+	between, _, err := others.restrictedOrMoments(m.variance, mostSteps) // one point moves it little
 	if err != nil {
 		return math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}

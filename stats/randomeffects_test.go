@@ -99,24 +99,49 @@ func TestStudentisedResiduals(t *testing.T) {
 	for i, want := range []float64{0.1426, -0.9957, -0.4591, -1.1949, 2.0949, 0.4330} {
 		near(t, "one of the first six", z(6, i), want, 1e-4)
 	}
-	// With the factor it is the t statistic of a term for that trial alone (mean-shift model).
+	// With the factor it is the t statistic of a term for that trial alone.
 	r := randomEffects(logs, errors, nil, 0.95)
 	for i, got := range r.Residuals {
-		design := ones(len(logs))
-		for j := range design {
-			design[j] = []float64{1, 0}
+		near(t, "as a term of its own", got, shift(t, logs, errors, i), 1e-6)
+	}
+}
+
+// shift is the t statistic of a term for one node alone (mean-shift model), fitted from the start.
+func shift(t *testing.T, logs, errors []float64, node int) float64 {
+	t.Helper()
+	design := make([][]float64, len(logs))
+	for i := range design {
+		design[i] = []float64{1, 0}
+	}
+	design[node] = []float64{1, 1}
+	shifted, err := regress(design, logs, errors, 0.95, byREML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shifted.values[1] / math.Sqrt(shifted.covariance.At(1, 1))
+}
+
+// Leaving out a node starts from the variance of all nodes. It finds what a fit from the start does, also where a
+// node is far off, and where nodes do not differ.
+func TestNodesLeftOutInTurn(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for _, between := range []float64{0, 0.01, 0.1, 1} {
+		for _, odd := range []float64{0, 0.5, 5} {
+			logs, errors := make([]float64, 40), make([]float64, 40)
+			for i := range logs {
+				errors[i] = 0.05 * math.Exp(0.5*rng.NormFloat64())
+				logs[i] = between*rng.NormFloat64() + errors[i]*rng.NormFloat64()
+			}
+			logs[0] += odd
+			for i, got := range randomEffects(logs, errors, nil, 0.95).Residuals {
+				near(t, "left out", got, shift(t, logs, errors, i), 1e-5)
+			}
 		}
-		design[i] = []float64{1, 1}
-		shifted, err := regress(design, logs, errors, 0.95, byREML)
-		if err != nil {
-			t.Fatal(err)
-		}
-		near(t, "as a term of its own", got, shifted.values[1]/math.Sqrt(shifted.covariance.At(1, 1)), 1e-6)
 	}
 }
 
 func byREML(m *weighted) (float64, error) {
-	v, _, err := m.restrictedOrMoments(mostSteps)
+	v, _, err := m.restrictedOrMoments(0, mostSteps)
 	return v, err
 }
 
@@ -195,7 +220,7 @@ func TestVarianceBetween(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Without a step REML does not converge.
-		moments, by, err := m.restrictedOrMoments(0)
+		moments, by, err := m.restrictedOrMoments(0, 0)
 		if near(t, "moments", moments, c.moments, 5e-4); err != nil || by != MethodDerSimonianLaird || m.variance != moments {
 			t.Errorf("%v, %v", by, err)
 		}
@@ -221,7 +246,7 @@ func TestRestrictedConverges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		variance, by, err := m.restrictedOrMoments(mostSteps)
+		variance, by, err := m.restrictedOrMoments(0, mostSteps)
 		if err != nil || by != MethodREML {
 			t.Fatalf("%v and %v: %v by %s, %v", y, se, variance, by, err)
 		}

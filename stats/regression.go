@@ -247,6 +247,42 @@ func spreadBetween(y, se []float64) (float64, error) {
 
 // solve fits with a variance beside the points' own.
 func (m *weighted) solve(between float64) error {
+	if err := m.factorize(between); err != nil {
+		return err
+	}
+	m.variance, m.squares, m.steepness = between, 0, 0
+	for i, row := range m.design {
+		m.fitted[i] = 0
+		for j, v := range row {
+			m.fitted[i] += v * m.coefficients[j]
+		}
+		m.residuals[i] = m.y[i] - m.fitted[i]
+		w := 1 / (m.se2[i] + between)
+		m.squares += w * m.residuals[i] * m.residuals[i]
+		m.steepness += w * w * m.residuals[i] * m.residuals[i]
+	}
+	if finite(m.squares) != nil {
+		return errors.New("the values are beyond what can be computed")
+	}
+	return nil
+}
+
+// factorize finds the coefficients. That of a single column is a quotient of sums: means are fitted
+// by the thousand.
+func (m *weighted) factorize(between float64) error {
+	if m.p == 1 {
+		var squares, products float64
+		for i, row := range m.design {
+			w := row[0] / (m.se2[i] + between)
+			squares += w * row[0]
+			products += w * m.y[i]
+		}
+		if squares == 0 {
+			return ErrCollinear
+		}
+		m.sizes[0], m.coefficients[0] = math.Sqrt(squares), products/squares
+		return nil
+	}
 	scaled := mat.NewDense(m.n, m.p, nil)
 	right := mat.NewVecDense(m.n, nil)
 	clear(m.sizes)
@@ -275,22 +311,8 @@ func (m *weighted) solve(between float64) error {
 	if err := m.qr.SolveVecTo(&solved, false, right); err != nil {
 		return fmt.Errorf("least squares: %w", err)
 	}
-	m.variance, m.squares, m.steepness = between, 0, 0
 	for j := range m.coefficients {
 		m.coefficients[j] = solved.AtVec(j) / m.sizes[j]
-	}
-	for i, row := range m.design {
-		m.fitted[i] = 0
-		for j, v := range row {
-			m.fitted[i] += v * m.coefficients[j]
-		}
-		m.residuals[i] = m.y[i] - m.fitted[i]
-		w := 1 / (m.se2[i] + between)
-		m.squares += w * m.residuals[i] * m.residuals[i]
-		m.steepness += w * w * m.residuals[i] * m.residuals[i]
-	}
-	if finite(m.squares) != nil {
-		return errors.New("the values are beyond what can be computed")
 	}
 	return nil
 }
@@ -303,6 +325,9 @@ func (m *weighted) scale() float64 { return max(1, m.squares/float64(m.n-m.p)) }
 // covariance of the coefficients is the inverse of the weighted squares of the
 // columns.
 func (m *weighted) covariance() *mat.Dense {
+	if m.p == 1 {
+		return mat.NewDense(1, 1, []float64{1 / (m.sizes[0] * m.sizes[0])})
+	}
 	var r mat.Dense
 	var full mat.Dense
 	m.qr.RTo(&full)
