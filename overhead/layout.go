@@ -296,7 +296,7 @@ func (b *block) figure(condition string, metric workload.Metric) (f figure, ok b
 	case len(values) == 0:
 		return figure{}, false
 	case metric.Quantile != 0:
-		f.histogram = b.merge(condition, metric.Histogram, merged)
+		f.histogram = b.merge(mergedKey{condition, metric.Histogram, true}, merged)
 		f.value = float64(f.histogram.ValueAtQuantile(100 * metric.Quantile))
 	case metric.Count:
 		f.value = mean(values)
@@ -308,11 +308,10 @@ func (b *block) figure(condition string, metric workload.Metric) (f figure, ok b
 
 // merge gives the sum of a condition's histograms of one name in the block.
 // Several metrics are quantiles of the same one, so it is kept.
-func (b *block) merge(condition, name string, parts []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
+func (b *block) merge(key mergedKey, parts []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	key := mergedKey{condition, name}
 	if h := b.merged[key]; h != nil {
 		return h
 	}
@@ -324,7 +323,10 @@ func (b *block) merge(condition, name string, parts []*hdrhistogram.Histogram) *
 	return sum
 }
 
-type mergedKey struct{ condition, histogram string }
+type mergedKey struct {
+	condition, histogram string
+	all                  bool // tainted ones, too
+}
 
 // together is the sum of histograms, at least one. All have one shape, unless their workload
 // changed between two versions: then the one with the widest range holds the others' values.
@@ -335,7 +337,7 @@ func together(parts []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 			widest = h
 		}
 	}
-	sum := hdrhistogram.Import(widest.Export())
+	sum := widest.Clone()
 	for _, h := range parts {
 		if h != widest {
 			sum.Merge(h)

@@ -38,7 +38,7 @@ func (i *instance) merge(name string, tainted bool, h *hdrhistogram.Histogram) {
 		case known != nil:
 			known.Merge(h)
 		default:
-			i.merged[key] = hdrhistogram.Import(h.Export())
+			i.merged[key] = h.Clone()
 		}
 	}
 }
@@ -285,10 +285,7 @@ func (b *block) roundFigure(condition string, m workload.Metric, replicates []in
 		if len(merged) == 0 {
 			return f, false
 		}
-		f.histogram = hdrhistogram.Import(merged[0].Export())
-		for _, h := range merged[1:] {
-			f.histogram.Merge(h)
-		}
+		f.histogram = b.merge(mergedKey{condition, histogram(m), all}, merged)
 		f.value = float64(f.histogram.ValueAtQuantile(100 * m.Quantile))
 		return f, f.histogram.TotalCount() > 0
 	}
