@@ -64,26 +64,28 @@ func (a *app) parts(names []string) ([]string, error) {
 
 // showFleet shows several runs of one design over their hosts.
 func (a *app) showFleet(names []string, html string, all bool) error {
-	f, err := a.fleet(names)
+	f, err := a.fleet(names, html == "" && !all)
 	if err != nil {
 		return err
 	}
 	return a.showOrWrite(report.FleetSheet(f), html, all)
 }
 
-func (a *app) fleet(names []string) (overhead.Fleet, error) {
+// fleet reads runs; where leading is set, only what carries their verdicts.
+func (a *app) fleet(names []string, leading bool) (overhead.Fleet, error) {
 	store, err := a.openStore()
 	if err != nil {
 		return overhead.Fleet{}, err
 	}
 	defer store.Close()
+	figures := func(run record.Run) record.Figures { return overhead.NodeFigures(run, leading) }
 	nodes := make([]overhead.Node, len(names))
 	named := map[string]bool{}
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0)) // so many runs are in memory
 	for i, name := range names {
-		run, err := store.Run(name)
+		run, err := store.RunFigures(name, figures)
 		if err != nil {
 			return overhead.Fleet{}, err
 		}
@@ -94,7 +96,7 @@ func (a *app) fleet(names []string) (overhead.Fleet, error) {
 		slots <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-slots }()
-			nodes[i] = overhead.NewNode(run)
+			nodes[i] = overhead.NewNode(run, leading)
 		})
 	}
 	reading.Wait()

@@ -119,17 +119,38 @@ type nodeEffect struct {
 	condition record.Condition
 	metric    workload.Metric
 	primary   bool
+	unread    bool // it is known that there is one, and no more
 	ratio     stats.Estimate
 	// base and own are of a quantile, merged over blocks; empty where there are none. Encoded they
 	// are a hundredth as large: a thousand nodes have tens of thousands of them.
 	base, own record.Histogram
 }
 
-// NewNode reads a run for a fleet. Tainted blocks are left out.
-func NewNode(run record.Run) Node {
+// NodeFigures is what [NewNode] reads of a run.
+func NodeFigures(run record.Run, leading bool) (f record.Figures) {
+	for _, l := range layouts(run, Options{}) {
+		if _, explains := run.Plan.Layers[l.workload]; explains {
+			continue
+		}
+		f.Workloads = append(f.Workloads, l.workload)
+		for _, m := range l.metrics {
+			if !leading || l.carries(m.Name) {
+				f.Parts = append(f.Parts, m.Part, histogram(m))
+			}
+		}
+	}
+	return f
+}
+
+// NewNode reads a run for a fleet. Tainted blocks are left out, and what does not carry the run's
+// verdict where leading is set: the fleet has no rows of it.
+func NewNode(run record.Run, leading bool) Node {
 	opt := Options{}.from(run)
 	n := Node{run: run}
-	n.run.Trials = nil
+	n.run.Trials, n.run.Conditions = nil, slices.Clone(run.Conditions)
+	for i := range n.run.Conditions {
+		n.run.Conditions[i].Metrics = nil
+	}
 	for _, l := range layouts(run, opt) {
 		if _, explains := run.Plan.Layers[l.workload]; explains {
 			continue
@@ -139,13 +160,18 @@ func NewNode(run record.Run) Node {
 				if !l.hasOverhead(c.ID) {
 					continue
 				}
-				p := l.pair(m, c.ID, false)
-				e := nodeEffect{condition: c, metric: m, primary: l.carries(m.Name), ratio: p.ratio(opt)}
+				e := nodeEffect{condition: c, metric: m, primary: l.carries(m.Name)}
+				e.condition.Metrics = nil
 				if b := conditionOf(run, l.baselineID()); b != nil {
 					e.against = label(*b)
 				}
 				e.key = strings.Join([]string{c.ID, m.Name, m.Unit, string(m.Better), l.baselineID()}, "\x00")
-				if m.Quantile != 0 && len(p.blocks) > 0 {
+				if e.unread = leading && !e.primary; e.unread {
+					n.effects = append(n.effects, e)
+					continue
+				}
+				p := l.pair(m, c.ID, false)
+				if e.ratio = p.ratio(opt); m.Quantile != 0 && len(p.blocks) > 0 {
 					e.base, e.own = encoded(together(histograms(p.base))), encoded(together(histograms(p.treatment)))
 				}
 				n.effects = append(n.effects, e)
@@ -220,7 +246,7 @@ func NewFleet(all []Node) Fleet {
 	made := map[string]bool{}
 	for _, n := range slices.Insert(slices.Clone(nodes), 0, first) {
 		for _, e := range n.effects {
-			if !made[e.key] && slices.ContainsFunc(nodes, func(n Node) bool { return n.has(e) }) {
+			if !made[e.key] && !e.unread && slices.ContainsFunc(nodes, func(n Node) bool { return n.has(e) }) {
 				f.Rows = append(f.Rows, f.row(e, nodes))
 			}
 			made[e.key] = true

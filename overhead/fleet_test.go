@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func nodes(t *testing.T, effects []float64, kernel func(i int) string) (all []re
 func fleet(runs ...record.Run) overhead.Fleet {
 	var all []overhead.Node
 	for _, run := range runs {
-		all = append(all, overhead.NewNode(run))
+		all = append(all, overhead.NewNode(run, false))
 	}
 	return overhead.NewFleet(all)
 }
@@ -254,6 +255,46 @@ func TestFleetOfRounds(t *testing.T) {
 	}
 }
 
+// The rows that carry verdicts are the same where nothing else is read of the runs, whatever the design.
+func TestLeadingRowsAlone(t *testing.T) {
+	all := nodes(t, []float64{0.9, 0.8, 0.95, 0.85}, oneKernel)
+	for i := range 4 {
+		rounds := recordtest.Rounds{
+			Seed: uint64(i + 1), Rounds: 6, Strips: 20, Noise: 0.01, Launch: 0.003,
+			Conditions: []recordtest.Effect{{Platform: "docker", Rate: 0.95 - 0.01*float64(i), CPU: 1.04}},
+		}
+		all = append(all, onNode(rounds.Run(), fmt.Sprint("rounds-", i), "6.1.0"))
+	}
+	store, err := record.Open(filepath.Join(t.TempDir(), "tare.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for _, runs := range [][]record.Run{all[:4], all[4:]} {
+		var read []overhead.Node
+		for _, run := range runs {
+			if err := store.Import(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Finish(run.ID, record.Complete, ""); err != nil {
+				t.Fatal(err)
+			}
+			leading, err := store.RunFigures(run.ID, func(run record.Run) record.Figures {
+				return overhead.NodeFigures(run, true)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read = append(read, overhead.NewNode(leading, true))
+		}
+		got, whole := overhead.NewFleet(read), fleet(runs...)
+		rows := slices.DeleteFunc(whole.Rows, func(r overhead.FleetRow) bool { return !r.Primary })
+		if got, want := fmt.Sprintf("%+v", got.Rows), fmt.Sprintf("%+v", rows); got != want || len(rows) == 0 {
+			t.Errorf("%d rows:\n%s\nwant\n%s", len(rows), got, want)
+		}
+	}
+}
+
 // A fleet may have thousands of nodes: of a run's histograms, which take megabytes decoded, a node
 // keeps little.
 func TestANodeIsSmall(t *testing.T) {
@@ -284,7 +325,7 @@ func TestANodeIsSmall(t *testing.T) {
 	before := heap()
 	var kept []overhead.Node
 	for range count {
-		kept = append(kept, overhead.NewNode(run))
+		kept = append(kept, overhead.NewNode(run, false))
 	}
 	if each := (heap() - before) / count; each > most {
 		t.Errorf("a node keeps %d bytes, want %d at most", each, most)

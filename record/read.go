@@ -24,7 +24,20 @@ func (s *Store) Runs() ([]Run, error) {
 // Run gives a run with its trials. It is named by its id, by the beginning of
 // its id where no other begins so, or as [Latest]. The error may be *NotFound
 // or *Ambiguous.
-func (s *Store) Run(name string) (Run, error) {
+func (s *Store) Run(name string) (Run, error) { return s.runOf(name, nil) }
+
+// Figures says which figures of a run are asked for.
+type Figures struct {
+	Workloads []string
+	Parts     []string // of slices, and names of histograms
+}
+
+// RunFigures is [Store.Run] with no more of the trials than the figures that are asked for. It has
+// no covariates and no attachments, and of slices neither their order nor what the host and the
+// load generator did. It is much faster where many runs are read.
+func (s *Store) RunFigures(name string, of func(Run) Figures) (Run, error) { return s.runOf(name, of) }
+
+func (s *Store) runOf(name string, of func(Run) Figures) (Run, error) {
 	var run Run
 	// One transaction, so that a run that is being written is seen as it was
 	// at one moment.
@@ -38,7 +51,12 @@ func (s *Store) Run(name string) (Run, error) {
 			return err
 		}
 		run = runs[0]
-		run.Trials, err = selectTrials(tx, id)
+		var only *Figures
+		if of != nil {
+			f := of(run)
+			only = &f
+		}
+		run.Trials, err = selectTrials(tx, id, only)
 		return err
 	})
 	if err != nil {
@@ -105,6 +123,11 @@ func selectIDs(tx *sql.Tx) ([]string, error) {
 // selectRuns gives one run, or all where id is empty, newest first.
 func selectRuns(tx *sql.Tx, id string) ([]Run, error) {
 	var runs []Run
+	var args []any
+	of := func(string) string { return "" }
+	if id != "" { // by the index: plans are long, and a store may have thousands
+		args, of = []any{id}, func(column string) string { return " WHERE " + column + " = ?" }
+	}
 	at := map[string]int{}
 	err := each(tx, func(rows *sql.Rows) error {
 		var (
@@ -137,7 +160,7 @@ func selectRuns(tx *sql.Tx, id string) ([]Run, error) {
 		runs = append(runs, r)
 		return dec.err
 	}, `SELECT id, study, command_json, version, seed, started, finished, status, reason, plan_json, host_json
-		FROM runs WHERE ?1 IN ('', id) ORDER BY started DESC, id DESC`, id)
+		FROM runs`+of("id")+" ORDER BY started DESC, id DESC", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +175,7 @@ func selectRuns(tx *sql.Tx, id string) ([]Run, error) {
 		return nil
 	}, `SELECT run_id, id, label, workload, params_json, platform, platform_version, setting_json, baseline, metrics_json,
 		image, image_ref, packages_json, in_force_json, not_representative, factors_json, process_json
-		FROM conditions WHERE ?1 IN ('', run_id) ORDER BY run_id, position`, id)
+		FROM conditions`+of("run_id")+" ORDER BY run_id, position", args...)
 	return runs, err
 }
 
@@ -207,9 +230,24 @@ func scanCondition(rows *sql.Rows) (runID string, c Condition, err error) {
 	return runID, c, nil
 }
 
-// selectTrials gives a run's trials in order of start.
-func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
+// ofTrials chooses the rows of a run's trials. ?2 lists workloads, and ?3 parts; NULL is all.
+const (
+	ofTrials    = " WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?1 AND " + inWorkloads + ") "
+	inWorkloads = "(?2 IS NULL OR workload IN (SELECT value FROM json_each(?2)))"
+	inParts     = "(?3 IS NULL OR %s IN (SELECT value FROM json_each(?3)))"
+)
+
+// selectTrials gives a run's trials in order of start: all of them, or only figures.
+func selectTrials(tx *sql.Tx, runID string, only *Figures) ([]Trial, error) {
 	var trials []Trial
+	var workloads, parts any
+	if only != nil {
+		var enc encoder
+		workloads, parts = enc.json("workloads", list(only.Workloads)), enc.json("parts", list(only.Parts))
+		if enc.err != nil {
+			return nil, enc.err
+		}
+	}
 	at := map[int64]int{}
 	err := each(tx, func(rows *sql.Rows) error {
 		var (
@@ -247,7 +285,7 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		trials = append(trials, t)
 		return dec.err
 	}, `SELECT id, condition_id, workload, block, attempt, position, replicate, started, elapsed, ended, taint_json, error
-		FROM trials WHERE run_id = ? ORDER BY started, id`, runID)
+		FROM trials WHERE run_id = ?1 AND `+inWorkloads+" ORDER BY started, id", runID, workloads)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +319,7 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		seek()
 		trials[to].Samples = append(trials[to].Samples, Sample{Metric: intern(name), Value: value})
 		return nil
-	}, "SELECT trial_id, metric, value FROM samples WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id, seq", runID)
+	}, "SELECT trial_id, metric, value FROM samples"+ofTrials+"ORDER BY trial_id, seq", runID, workloads)
 	if err != nil {
 		return nil, err
 	}
@@ -296,9 +334,26 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		}
 		trials[to].Histograms[intern(name)] = Histogram(data)
 		return nil
-	}, "SELECT trial_id, name, data FROM histograms WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id", runID)
+	}, "SELECT trial_id, name, data FROM histograms"+ofTrials+"AND "+fmt.Sprintf(inParts, "name")+" ORDER BY trial_id",
+		runID, workloads, parts)
 	if err != nil {
 		return nil, err
+	}
+	var row sliceRow
+	columns, into := row.columns(only == nil)
+	err = each(tx, func(rows *sql.Rows) error {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		slice, err := row.slice(intern)
+		id = row.trial
+		seek()
+		trials[to].Slices = append(trials[to].Slices, slice)
+		return err
+	}, "SELECT "+columns+" FROM slices"+ofTrials+"AND (control != '' OR "+fmt.Sprintf(inParts, "part")+
+		") ORDER BY trial_id, seq", runID, workloads, parts)
+	if err != nil || only != nil {
+		return trials, err
 	}
 	err = each(tx, func(rows *sql.Rows) error {
 		var value float64
@@ -311,7 +366,7 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		}
 		trials[to].Covariates[intern(name)] = value
 		return nil
-	}, "SELECT trial_id, name, value FROM covariates WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id", runID)
+	}, "SELECT trial_id, name, value FROM covariates"+ofTrials+"ORDER BY trial_id", runID, workloads)
 	if err != nil {
 		return nil, err
 	}
@@ -323,21 +378,7 @@ func selectTrials(tx *sql.Tx, runID string) ([]Trial, error) {
 		seek()
 		trials[to].Attachments = append(trials[to].Attachments, a)
 		return nil
-	}, "SELECT trial_id, name, media_type FROM attachments WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id, name", runID)
-	if err != nil {
-		return nil, err
-	}
-	err = each(tx, func(rows *sql.Rows) error {
-		var slice Slice
-		var err error
-		if id, slice, err = scanSlice(rows, intern); err != nil {
-			return err
-		}
-		seek()
-		trials[to].Slices = append(trials[to].Slices, slice)
-		return nil
-	}, `SELECT trial_id, strip, position, previous, part, control, started, window, amount, cpu, worked, load, steal, "foreign", taint_json, histogram
-		FROM slices WHERE trial_id IN (SELECT id FROM trials WHERE run_id = ?) ORDER BY trial_id, seq`, runID)
+	}, "SELECT trial_id, name, media_type FROM attachments"+ofTrials+"ORDER BY trial_id, name", runID, workloads)
 	return trials, err
 }
 

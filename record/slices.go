@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -99,54 +100,55 @@ func timeOrNull(d time.Duration) sql.NullInt64 { return sql.NullInt64{Int64: int
 
 func shareOrNull(v float64) sql.NullFloat64 { return sql.NullFloat64{Float64: v, Valid: finite(v)} }
 
-// scanSlice reads a row of the columns that selectTrials names.
-func scanSlice(rows *sql.Rows, intern func(sql.RawBytes) string) (trialID int64, slice Slice, err error) {
-	var (
-		previous, part, control, taint sql.RawBytes
-		started, window                int64
-		cpu, load                      sql.NullInt64
-		steal, foreign                 sql.NullFloat64
-	)
-	err = rows.Scan(
-		&trialID,
-		&slice.Strip,
-		&slice.Position,
-		&previous,
-		&part,
-		&control,
-		&started,
-		&window,
-		&slice.Amount,
-		&cpu,
-		&slice.Worked,
-		&load,
-		&steal,
-		&foreign,
-		&taint,
-		&slice.Histogram,
-	)
-	if err != nil {
-		return 0, slice, err
+// sliceRow is where rows of slices are read into, one after another.
+type sliceRow struct {
+	trial, strip, position, started, window   int64
+	previous, part, control, taint, histogram sql.RawBytes
+	amount, worked                            float64
+	cpu, load                                 sql.NullInt64
+	steal, foreign                            sql.NullFloat64
+}
+
+// columns names the columns to read, and says where each goes: all of a slice, or its figures.
+func (r *sliceRow) columns(all bool) (names string, to []any) {
+	some := []string{"trial_id", "strip", "part", "window", "amount", "cpu", "worked",
+		// Most rows have none of these, and NULL is read faster than text.
+		"nullif(control, '')", "nullif(taint_json, '[]')", "nullif(histogram, '')"}
+	to = []any{
+		&r.trial, &r.strip, &r.part, &r.window, &r.amount, &r.cpu, &r.worked, &r.control, &r.taint, &r.histogram,
 	}
-	slice.Previous, slice.Part, slice.Control = intern(previous), intern(part), intern(control)
-	slice.Started, slice.Window = time.Unix(0, started).UTC(), time.Duration(window)
-	slice.CPU, slice.Load, slice.Steal, slice.Foreign = -1, -1, math.NaN(), math.NaN()
-	if cpu.Valid {
-		slice.CPU = time.Duration(cpu.Int64)
+	if all {
+		some = append(some, "position", "previous", "started", "load", "steal", `"foreign"`)
+		to = append(to, &r.position, &r.previous, &r.started, &r.load, &r.steal, &r.foreign)
 	}
-	if load.Valid {
-		slice.Load = time.Duration(load.Int64)
+	return strings.Join(some, ", "), to
+}
+
+// slice is what the row says.
+func (r *sliceRow) slice(intern func(sql.RawBytes) string) (Slice, error) {
+	slice := Slice{
+		Strip: int(r.strip), Position: int(r.position),
+		Previous: intern(r.previous), Part: intern(r.part), Control: intern(r.control),
+		Started: time.Unix(0, r.started).UTC(), Window: time.Duration(r.window),
+		Amount: r.amount, CPU: -1, Worked: r.worked, Load: -1, Steal: math.NaN(), Foreign: math.NaN(),
+		Histogram: Histogram(r.histogram),
 	}
-	if steal.Valid {
-		slice.Steal = steal.Float64
+	if r.cpu.Valid {
+		slice.CPU = time.Duration(r.cpu.Int64)
 	}
-	if foreign.Valid {
-		slice.Foreign = foreign.Float64
+	if r.load.Valid {
+		slice.Load = time.Duration(r.load.Int64)
 	}
-	if string(taint) == "[]" {
-		return trialID, slice, nil
+	if r.steal.Valid {
+		slice.Steal = r.steal.Float64
 	}
-	dec := decoder{row: fmt.Sprintf("strip %d of trial %d", slice.Strip, trialID)}
-	dec.json("taint_json", string(taint), &slice.Taint)
-	return trialID, slice, dec.err
+	if r.foreign.Valid {
+		slice.Foreign = r.foreign.Float64
+	}
+	if r.taint == nil {
+		return slice, nil
+	}
+	dec := decoder{row: fmt.Sprintf("strip %d of trial %d", slice.Strip, r.trial)}
+	dec.json("taint_json", string(r.taint), &slice.Taint)
+	return slice, dec.err
 }

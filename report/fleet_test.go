@@ -29,7 +29,7 @@ func fleetOf(rates ...float64) overhead.Fleet {
 		run.ID = run.Started.Add(time.Duration(i)*time.Second).Format("weigh-20060102-150405-") + fmt.Sprintf("%04x", 7*i+4096)
 		run.Host.Hostname = fmt.Sprintf("node-%02d", i+1)
 		run.Host.Kernel = []string{"6.1.0", "6.12.0"}[i%2]
-		nodes = append(nodes, overhead.NewNode(run))
+		nodes = append(nodes, overhead.NewNode(run, false))
 	}
 	return overhead.NewFleet(nodes)
 }
