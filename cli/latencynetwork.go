@@ -59,7 +59,7 @@ server and client in Python, as in S4 (published study of service latency).`,
 	flags.DurationVar(&f.duration, "duration", 700*time.Millisecond, "length of each size's load, 50ms to 1h")
 	flags.Int64Var(&f.requests, "requests", 0, "of each size's load, in place of --duration")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the service")
-	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
+	flags.StringVar(&f.image, "image", "", "image of the Docker engine or a kubelet, in place of the service's own")
 	f.register(cmd, "about a minute: sizes 1, 30 and 100 KB, loads of 0.2 seconds", "the published size (S4): a million requests each, ten blocks; takes hours",
 		[]string{"cpus", "cpu-shares", "cpuset-cpus", "memory", "seccomp", "lsm", "log-driver", "runtime"})
 	return cmd, &subStudy{name: latency.Network, flags: &f.studyFlags, design: f.design, prepare: clientApart}

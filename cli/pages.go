@@ -149,7 +149,7 @@ func (f *pagesFlags) flagsOf(cmd *cobra.Command, steady time.Duration) {
 	flags.DurationVar(&f.window, "for", 10*time.Second, "how long page faults are recorded (of services: from their first work on)")
 	flags.StringSliceVar(&f.aslr, "aslr", []string{"off", "on"}, "address-space randomisation of the copies: off, on, or both")
 	flags.StringVar(&f.platform, "platform", "", "platform of the copies (default: oci:runc, or oci:crun where only that is there; docker cannot turn --aslr off)")
-	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the workload's own")
+	flags.StringVar(&f.image, "image", "", "image of the Docker engine or a kubelet, in place of the workload's own")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
 	f.register(cmd, "about a minute: httpd and hashing, one block, five seconds of work", "", pagesSettings())
 	flags.Lookup("out").Usage += "; none for running containers"

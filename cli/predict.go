@@ -69,7 +69,7 @@ closed loop, and as an open one. By default it measures for a minute.`,
 	flags.DurationVar(&f.duration, "duration", 2*time.Second, "length of each load, 100ms to 1h")
 	flags.Int64Var(&f.requests, "requests", 0, "of each load, in place of --duration, if the service has a parameter count")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the services")
-	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the service's own")
+	flags.StringVar(&f.image, "image", "", "image of the Docker engine or a kubelet, in place of the service's own")
 	f.register(cmd, "about a minute: loads of half a second", "a million requests each, ten blocks",
 		[]string{"cpuset-cpus", "memory", "network", "seccomp", "lsm", "log-driver", "runtime"})
 	return cmd, &subStudy{name: latency.Predict, flags: &f.studyFlags, design: f.design}

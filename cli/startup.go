@@ -67,7 +67,7 @@ function, and the causes of waits.`,
 	flags.IntVar(&f.count, "count", 0, "containers of each ramp (default: four seconds' worth, 10 to 64)")
 	flags.StringVar(&f.arrivals, "arrivals", string(load.Uniform), "how starts are spaced: uniform or poisson")
 	flags.StringSliceVar(&f.workloads, "workload", nil, "the same as WORKLOAD: names of `tare workloads`, YAML files, all, or s1: the nine applications of S1 (default redis)")
-	flags.StringVar(&f.image, "image", "", "image known to the Docker engine, in place of the workload's own")
+	flags.StringVar(&f.image, "image", "", "image of the Docker engine or a kubelet, in place of the workload's own")
 	flags.StringArrayVar(&f.params, "param", nil, "NAME=VALUE: parameter of the workload")
 	flags.BoolVar(&f.knee, "knee", true, "search the highest rate at which the backlog does not grow")
 	flags.BoolVar(&f.single, "single", false, "start containers one at a time as well")

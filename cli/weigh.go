@@ -113,7 +113,7 @@ at or below the threshold, 4 if one lies above it, 5 otherwise.`,
 	flags.Var(
 		sourceFlag{&f.sources, func(ref string) workload.Source { return workload.Source{Image: ref} }},
 		"image",
-		"image known to the Docker engine, to weigh in place of the workload's own; may be repeated",
+		"image of the Docker engine or a kubelet, to weigh in place of the workload's own; may be repeated",
 	)
 	flags.Var(
 		sourceFlag{&f.sources, func(path string) workload.Source { return workload.Source{Archive: path} }},

@@ -6,7 +6,7 @@
 // fetched by one exec into the pod and entered into the local store. A second exec acknowledges
 // that. Until then the node keeps it, whatever becomes of the network or of who started the study.
 //
-// The objects are one ConfigMap, which owns all others, and for each node a Lease and a Job.
+// The objects are one ConfigMap, which owns all others, and for each node a Lease, a Job, and Services of pods.
 // Deleting the ConfigMap removes everything from the cluster.
 //
 // A diagnosis of pods needs none of that: a Job on each of their nodes looks at them for some seconds, and its

@@ -3,7 +3,7 @@
 // A manifest is put into the kubelet's staticPodPath. The kubelet makes everything else as it does
 // for any pod: control groups of the QoS class, CPUs of its CPU manager, the pod's sandbox and
 // network (CNI), the container. So what a pod costs against platform containerd is what operators pay.
-// The API server is not asked. It sees a mirror of the pod in namespace default.
+// The API server is not asked. It sees a mirror of the pod in namespace default, or in that of a Service.
 //
 // Pods are not made by the runtime's CRI socket, because a kubelet ends every sandbox there that it
 // has not asked for, within 2 s (HandlePodCleanups, pkg/kubelet/kubelet_pods.go of Kubernetes 1.30).
