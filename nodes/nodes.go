@@ -113,19 +113,25 @@ func (c *Cluster) Nodes(ctx context.Context, selector string) ([]Node, error) {
 			Arch:   n.Status.NodeInfo.Architecture,
 			CPUs:   int(n.Status.Capacity.Cpu().Value()),
 			Memory: n.Status.Capacity.Memory().Value(),
+
+			Address: internal(n.Status.Addresses),
 		})
-		for _, a := range n.Status.Addresses {
-			ip, err := netip.ParseAddr(a.Address)
-			if last := &found[len(found)-1]; err == nil && ip.Is4() && a.Type == corev1.NodeInternalIP && last.Address == "" {
-				last.Address = a.Address
-			}
-		}
 	}
 	if len(found) == 0 {
 		return nil, &NoNode{selector}
 	}
 	slices.SortFunc(found, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	return found, nil
+}
+
+// internal is the first internal address of IPv4; empty where there is none.
+func internal(all []corev1.NodeAddress) string {
+	for _, a := range all {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && ip.Is4() && a.Type == corev1.NodeInternalIP {
+			return a.Address
+		}
+	}
+	return ""
 }
 
 // architectures are those that the image is made for.

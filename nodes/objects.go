@@ -354,8 +354,8 @@ func (s Study) pod(index int, args ...string) *corev1ac.PodSpecApplyConfiguratio
 	container := func(name string, args []string) *corev1ac.ContainerApplyConfiguration {
 		return container(name, s.Image, args).WithEnv(corev1ac.EnvVar().WithName("TARE_HOME").WithValue(StateDir))
 	}
-	measuring := container(measurer, slices.Concat(part("run"), s.withFiles(), literal(args), []string{"--"}, literal(s.Args))).
-		WithSecurityContext(measuring(Capabilities))
+	run := slices.Concat(part("run"), s.withFiles(), literal(args), []string{"--"}, literal(s.Args))
+	measuring := container(measurer, run).WithSecurityContext(measuring(Capabilities))
 	tolerations := []*corev1ac.TolerationApplyConfiguration{
 		corev1ac.Toleration().WithKey(Toleration).WithOperator(corev1.TolerationOpExists),
 	}
