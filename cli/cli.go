@@ -24,6 +24,7 @@ import (
 	"tare/platform/agent"
 	"tare/platform/box"
 	"tare/platform/docker"
+	"tare/platform/k8s"
 	"tare/platform/vm"
 	"tare/probe"
 	"tare/record"
@@ -134,6 +135,7 @@ type app struct {
 	elsewhereFlags []string          // which are not passed on
 	files          map[string]string // of workloads that are carried out elsewhere: their texts, by name
 	of             *record.Part      // the part of a study over several nodes that is measured; nil of others
+	services       []k8s.Service     // for pods of that part
 }
 
 // Command is the command line, for what is made from it.

@@ -138,11 +138,11 @@ func TestMeasurePartThatIsComplete(t *testing.T) {
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := MeasurePart(t.Context(), []string{"no", "study"}, nil, of, io.Discard, io.Discard); err != nil {
+	if err := MeasurePart(t.Context(), []string{"no", "study"}, Sent{}, of, io.Discard, io.Discard); err != nil {
 		t.Error(err)
 	}
 	of.Node = "b"
-	if err := MeasurePart(t.Context(), []string{"no-study"}, nil, of, io.Discard, io.Discard); err == nil {
+	if err := MeasurePart(t.Context(), []string{"no-study"}, Sent{}, of, io.Discard, io.Discard); err == nil {
 		t.Error("a part that cannot be measured counts as complete")
 	}
 }

@@ -70,6 +70,14 @@ func (a *app) measuring(ctx context.Context, dir, study, out, json string) (*mea
 		return nil, err
 	}
 	m.session = session
+	if a.services != nil {
+		pods, err := session.Platforms(k8s.Name)
+		if err != nil {
+			m.close()
+			return nil, err
+		}
+		pods.(*k8s.Platform).Provide(a.services)
+	}
 	if n := len(cleaned.Removed); n > 0 {
 		terminal.Fprintf(a.err, "removed %d things that an earlier tare, which was killed, had left\n", n)
 	}

@@ -7,24 +7,24 @@ import (
 	"io"
 
 	"tare/lab"
+	"tare/platform/k8s"
 	"tare/record"
 	"tare/terminal"
 	"tare/workload"
 )
 
-// MeasurePart measures one node's part of a study, as tare with these arguments would. Files are texts of those that
-// the arguments name. A part that was begun goes on, and of a complete one nothing is measured. The error says why
-// the part is not complete.
-func MeasurePart(
-	ctx context.Context,
-	args []string,
-	files map[string]string,
-	of record.Part,
-	out, errOut io.Writer,
-) error {
+// Sent is what a node was sent for its part of a study.
+type Sent struct {
+	Files    map[string]string // texts of those that the arguments name
+	Services []k8s.Service     // for its pods
+}
+
+// MeasurePart measures one node's part of a study, as tare with these arguments would. A part that
+// was begun goes on, and of a complete one nothing is measured. The error says why the part is not complete.
+func MeasurePart(ctx context.Context, args []string, sent Sent, of record.Part, out, errOut io.Writer) error {
 	defer func() { workload.Away = nil }()
 	workload.Away = func(path string) ([]byte, error) {
-		text, ok := files[path]
+		text, ok := sent.Files[path]
 		if !ok {
 			return nil, fmt.Errorf("the study has no file %s", path)
 		}
@@ -32,6 +32,7 @@ func MeasurePart(
 	}
 	a := &app{
 		out: terminal.To(out), err: terminal.To(errOut), args: append([]string{"tare"}, args...), part: true, of: &of,
+		services: sent.Services,
 	}
 	dir, err := a.stateDir()
 	if err != nil {

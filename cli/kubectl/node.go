@@ -19,7 +19,6 @@ import (
 	"tare/lab"
 	"tare/nodes"
 	"tare/platform"
-	"tare/platform/k8s"
 	"tare/record"
 	"tare/terminal"
 )
@@ -62,17 +61,16 @@ func node(stateDir func() (string, error)) *cobra.Command {
 		return errors.Join(do(store), store.Close())
 	}
 	var services string
-	var isSent bool
+	var hasFiles bool
 	measuring := add("run -- STUDY...", "Measure this node's part of a study", cobra.MinimumNArgs(1),
 		func(cmd *cobra.Command, args []string) error {
-			if services != "" {
-				if err := json.Unmarshal([]byte(services), &k8s.Provided); err != nil {
-					return command.UsageError("--services: %v", err)
-				}
+			sent, err := sentHere(hasFiles, services)
+			if err != nil {
+				return err
 			}
-			return measure(cmd, of, isSent, args)
+			return measure(cmd, of, sent, args)
 		})
-	measuring.Flags().BoolVar(&isSent, "files", false, "variable "+nodes.FilesVariable+" has the texts of workloads' files")
+	measuring.Flags().BoolVar(&hasFiles, "files", false, "variable "+nodes.FilesVariable+" has the texts of workloads' files")
 	measuring.Flags().StringVar(&services, "services", "", "Services for pods of this node, as `JSON`")
 	add("keep", "Wait until this node's run was acknowledged", command.ExactArgs(0),
 		func(cmd *cobra.Command, _ []string) error {
@@ -116,9 +114,27 @@ func copyProgram(path string) error {
 	return errors.Join(err, to.Close())
 }
 
+// sentHere is what the pod was sent. Programs that tare starts do without the variable.
+func sentHere(hasFiles bool, services string) (sent cli.Sent, err error) {
+	if hasFiles {
+		if err := json.Unmarshal([]byte(os.Getenv(nodes.FilesVariable)), &sent.Files); err != nil {
+			return sent, fmt.Errorf("variable %s: %w", nodes.FilesVariable, err)
+		}
+		if err := os.Unsetenv(nodes.FilesVariable); err != nil {
+			return sent, err
+		}
+	}
+	if services != "" {
+		if err := json.Unmarshal([]byte(services), &sent.Services); err != nil {
+			return sent, command.UsageError("--services: %v", err)
+		}
+	}
+	return sent, nil
+}
+
 // measure measures a node's part as tare on the node itself would: in the host's namespaces, and in
 // none of the pod's control groups.
-func measure(cmd *cobra.Command, of record.Part, isSent bool, args []string) error {
+func measure(cmd *cobra.Command, of record.Part, sent cli.Sent, args []string) error {
 	if err := process.EnterHost(); err != nil {
 		return err
 	}
@@ -135,17 +151,8 @@ func measure(cmd *cobra.Command, of record.Part, isSent bool, args []string) err
 		return err
 	}
 	platform.Surroundings.OOMScore = own
-	var files map[string]string
-	if isSent {
-		if err := json.Unmarshal([]byte(os.Getenv(nodes.FilesVariable)), &files); err != nil {
-			return fmt.Errorf("variable %s: %w", nodes.FilesVariable, err)
-		}
-		if err := os.Unsetenv(nodes.FilesVariable); err != nil { // programs that tare starts do without it
-			return err
-		}
-	}
 	return alone(cmd.Context(), func() error {
-		return cli.MeasurePart(cmd.Context(), args, files, of, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		return cli.MeasurePart(cmd.Context(), args, sent, of, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}, func(busy error) { terminal.Fprintf(cmd.ErrOrStderr(), "waiting: %s\n", busy) })
 }
 

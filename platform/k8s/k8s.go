@@ -75,7 +75,8 @@ type Platform struct {
 	engine *containerd.Platform
 	feed   *feed
 
-	serving map[*Service]*launch // whose pod each leads to
+	services []Service
+	serving  map[*Service]*launch // whose pod each leads to
 }
 
 var (

@@ -28,9 +28,13 @@ const ServiceLabel = "tare/service"
 // PortName is the name of a program's port, by its place in platform.Spec.Ports.
 func PortName(place int) string { return "port-" + strconv.Itoa(place) }
 
-// Provided are the Services that were made for this node's pods. Each leads to one pod at a time. They are set
-// before a platform is used, and then no more: only who may ask the API server makes Services.
-var Provided []Service
+// Provide gives the platform the Services that were made for this node's pods. Each leads to one pod at a time. Only
+// who may ask the API server makes Services.
+func (p *Platform) Provide(all []Service) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.services = all
+}
 
 // serve takes a Service for the pod, where the setting names one. The pod that had it before is out of it then.
 func (l *launch) serve(ctx context.Context) error {
@@ -51,8 +55,8 @@ func (l *launch) take(network platform.Network, ports int) (*Service, error) {
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
 	made := 0
-	for i := range Provided {
-		s := &Provided[i]
+	for i := range l.p.services {
+		s := &l.p.services[i]
 		if s.Network != network || len(s.Ports) < ports {
 			continue
 		}

@@ -10,13 +10,12 @@ import (
 
 // A Service leads to one pod at a time, and only to one that has no more ports than it.
 func TestTake(t *testing.T) {
-	defer func() { Provided = nil }()
-	Provided = []Service{
+	p := New(Options{})
+	p.Provide([]Service{
 		{Network: platform.NetworkClusterIP, Name: "a", Ports: []int{1}},
 		{Network: platform.NetworkClusterIP, Name: "b", Ports: []int{1, 2}},
 		{Network: platform.NetworkNodePort, Name: "c", Ports: []int{1}},
-	}
-	p := New(Options{})
+	})
 	first, second := &launch{p: p}, &launch{p: p}
 	two, err := first.take(platform.NetworkClusterIP, 2)
 	if err != nil || two.Name != "b" {
