@@ -114,6 +114,10 @@ func (a *app) printDesign(
 	if limit := d.Plan.FailAbove; limit > 0 {
 		terminal.Fprintf(a.out, "Threshold: %s %% worse than the baseline. Exit code 0 if every interval lies at or below it, 4 if one lies above it, 5 otherwise.\n", report.Rounded(100*limit, 3))
 	}
+	if a.elsewhere != nil {
+		dir = a.elsewhere.StateDir()
+		terminal.Fprintf(a.out, "Made in the cluster, and removed after: a ConfigMap, and for each node a Lease, a Job and the Services of its pods.\nOn each node: ")
+	}
 	terminal.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
 	if engines {
 		terminal.Fprintf(a.out, ", containers and images labelled tare in the Docker engine")

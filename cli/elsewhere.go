@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"tare/cli/command"
 	"tare/lab"
 	"tare/platform"
+	"tare/platform/vm"
 	"tare/study/density"
 	"tare/study/kit"
 	"tare/study/platforms"
@@ -26,7 +28,11 @@ type Elsewhere interface {
 	Flags(*pflag.FlagSet)
 	// Least is the least that each of the machines has. What cannot be designed for that is refused.
 	Least(ctx context.Context) (cpus int, memory int64, err error)
-	// Carry carries a study out whose command line was read without a fault.
+	// Check refuses a study that Carry would refuse, and makes nothing.
+	Check(ctx context.Context, s Study) error
+	// StateDir is where each of the machines keeps images and results.
+	StateDir() string
+	// Carry carries a study out whose command line was read without a fault, and that was checked.
 	Carry(ctx context.Context, s Study) error
 }
 
@@ -76,9 +82,54 @@ func ElsewhereCommand(name string, args []string, e Elsewhere) (root *cobra.Comm
 		a.study(density.Name, densityCommand),
 	} {
 		e.Flags(study.PersistentFlags())
+		hideForOne(study)
 		root.AddCommand(study)
 	}
 	return root, a.stateDir
+}
+
+// forOne are flags that say something of one machine's run, and why.
+var forOne = map[string]string{
+	"out":            "the runs of nodes come into the store, and tare show writes their pages",
+	"json":           "the runs of nodes come into the store, and tare export writes them",
+	"fail-above":     "tare show has the verdict of each node",
+	"from-container": "a container of Docker on this machine is on no other",
+}
+
+// refuseForOne refuses them on a command line for other machines.
+func (a *app) refuseForOne(cmd *cobra.Command) error {
+	if a.elsewhere == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(forOne)) {
+		if cmd.Flags().Changed(name) {
+			return usageError("--%s is for one machine: %s", name, forOne[name])
+		}
+	}
+	return nil
+}
+
+// hideForOne takes them out of the help.
+func hideForOne(cmd *cobra.Command) {
+	for name := range forOne {
+		if f := cmd.Flags().Lookup(name); f != nil {
+			f.Hidden = true
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		hideForOne(sub)
+	}
+}
+
+// elsewherePlatform refuses what needs this machine's own files.
+func elsewherePlatform(dir string) func(name string) (platform.Platform, error) {
+	find := lab.Remover(dir)
+	return func(name string) (platform.Platform, error) {
+		if vm.Is(name) {
+			return nil, &platform.Missing{What: name + ": virtual machines do not work on nodes", Mend: "run tare on the node itself"}
+		}
+		return find(name)
+	}
 }
 
 // readFile reads a workload's file here, for the machines that need it.
@@ -157,7 +208,7 @@ func (a *app) designHost(ctx context.Context, dir string) (studyHost, error) {
 		return studyHost{}, err
 	}
 	host := studyHost{isElsewhere: true, online: cpus, Host: kit.Host{
-		Memory: memory, Platform: lab.Remover(dir),
+		Memory: memory, Platform: elsewherePlatform(dir),
 		Check: func(platform.Platform) error { return nil }, // each machine looks for itself
 	}}
 	for cpu := range cpus {

@@ -23,6 +23,7 @@ import (
 type recorder struct {
 	nodes, namespace string
 	cpus             int
+	checked          int
 	carried          []Study
 }
 
@@ -32,6 +33,13 @@ func (r *recorder) Flags(flags *pflag.FlagSet) {
 }
 
 func (r *recorder) Least(context.Context) (int, int64, error) { return r.cpus, 8 << 30, nil }
+
+func (r *recorder) Check(context.Context, Study) error {
+	r.checked++
+	return nil
+}
+
+func (r *recorder) StateDir() string { return "/var/lib/there" }
 
 func (r *recorder) Carry(_ context.Context, s Study) error {
 	r.carried = append(r.carried, s)
@@ -86,6 +94,8 @@ func TestStudyElsewhereIsReadFirst(t *testing.T) {
 		{[]string{"weigh", "redis", "--cpuset-cpus", "7"}, "7"},
 		{[]string{"weigh", "redis", "--budget", "2h"}, "--yes"},
 		{[]string{"weigh", "redis", "--json", "-"}, "tare export"},
+		{[]string{"weigh", "redis", "--json", "-", "--dry-run"}, "tare export"},
+		{[]string{"weigh", "redis", "--fail-above", "2%"}, "tare show"},
 		{[]string{"pages"}, "pages"},
 	} {
 		r := &recorder{cpus: 4}
@@ -94,7 +104,12 @@ func TestStudyElsewhereIsReadFirst(t *testing.T) {
 		}
 	}
 	r := &recorder{cpus: 4}
-	if code, said := runElsewhere(t, r, "weigh", "redis", "--dry-run"); code != exitSuccess || len(r.carried) > 0 {
+	code, said := runElsewhere(t, r, "weigh", "redis", "--platform", "bare,vm/bare", "--dry-run")
+	if code == exitSuccess || !strings.Contains(said, "do not work on nodes") {
+		t.Errorf("a virtual machine: code %d, %s", code, said)
+	}
+	r = &recorder{cpus: 4}
+	if code, said := runElsewhere(t, r, "weigh", "redis", "--dry-run"); code != exitSuccess || len(r.carried) > 0 || r.checked != 1 {
 		t.Errorf("a dry run: code %d, %s", code, said)
 	}
 }

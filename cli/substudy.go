@@ -295,6 +295,9 @@ func fullNames(names []string, resolve func(string) (string, error)) (full []str
 
 // runSub runs one study of a family, from its command line.
 func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []string) (err error) {
+	if err := a.refuseForOne(cmd); err != nil {
+		return err
+	}
 	if s.instead != nil {
 		if done, err := s.instead(a, cmd, args); done || err != nil {
 			return err
@@ -324,6 +327,12 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 	}
 	before, pass, takes := s.expected(d, host)
 	if s.flags.dryRun {
+		if a.elsewhere != nil {
+			study := a.studyElsewhere(record.NewID(family, time.Now(), 0), dir, d)
+			if err := a.elsewhere.Check(cmd.Context(), study); err != nil {
+				return err
+			}
+		}
 		if err := a.printDesign(cmd.Context(), dir, d, takes, host.Platform); err != nil || s.takes != nil {
 			return err
 		}
@@ -353,10 +362,11 @@ func (a *app) runSub(cmd *cobra.Command, family string, s *subStudy, args []stri
 		uint16(drawSeed()),
 	)
 	if a.elsewhere != nil {
-		if s.flags.out != "" || s.flags.json != "" {
-			return usageError("--out and --json are for one run: the runs of nodes come into the store, and tare show and tare export write them")
+		study := a.studyElsewhere(id, dir, d)
+		if err := a.elsewhere.Check(cmd.Context(), study); err != nil {
+			return err
 		}
-		return a.elsewhere.Carry(cmd.Context(), a.studyElsewhere(id, dir, d))
+		return a.elsewhere.Carry(cmd.Context(), study)
 	}
 	return a.measureSub(
 		cmd.Context(),

@@ -92,9 +92,6 @@ func (c *Cluster) Create(ctx context.Context, s Study) (Study, error) {
 	if err != nil {
 		return s, err
 	}
-	if err := s.Services.check(len(s.Nodes)); err != nil {
-		return s, err
-	}
 	files, err := json.Marshal(s.Files)
 	if err != nil {
 		return s, err

@@ -94,7 +94,7 @@ func (n *NotAllowed) Error() string {
 	}
 	grant := "an administrator grants all that is needed: kubectl tare rights -n " + n.Pods + " --user NAME | kubectl apply -f -"
 	if n.Roles != "" {
-		grant = "the Role above grants all that is needed"
+		grant = "the Roles above grant all that is needed, once an administrator has applied them and bound them to you"
 	}
 	return fmt.Sprintf("you may not %s %s %s (%s): %s", n.Verb, n.Resource, where, n.Why, grant)
 }
@@ -220,6 +220,9 @@ var podSecurity = regexp.MustCompile(`PodSecurity "([a-z]+)`)
 // error may be a *Refused. This finds Pod Security levels, whether a label or the cluster's default
 // sets them, and other admission alike.
 func (c *Cluster) CheckAdmission(ctx context.Context, s Study) error {
+	if err := s.Services.check(len(s.Nodes)); err != nil {
+		return err
+	}
 	pod := corev1ac.Pod(s.jobName(0)+"-check", c.Namespace).WithLabels(s.labels()).WithSpec(s.pod(0))
 	return c.admits(ctx, pod, "--namespace")
 }

@@ -73,7 +73,7 @@ func TestNeeds(t *testing.T) {
 		t.Errorf("it was taken: %+v", lease)
 	}
 	s.Services.Pods[platform.NetworkNodePort] = mostServices
-	if _, err := c.Create(t.Context(), s); err == nil {
+	if err := c.CheckAdmission(t.Context(), s); err == nil {
 		t.Error("as many Services are made as anybody asks for")
 	}
 	s.Services.Pods[platform.NetworkNodePort] = 1

@@ -20,6 +20,7 @@ import (
 	"tare/platform"
 	"tare/record"
 	"tare/report"
+	"tare/study/weigh"
 	"tare/terminal"
 )
 
@@ -49,6 +50,12 @@ and fetches what they keep. kubectl delete configmap tare-STUDY ends it and remo
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, study := range root.Commands() {
 		asTypedHere(root, study)
+		if study.Name() == weigh.Name { // tare's are of Docker
+			study.Example = `  kubectl tare weigh redis --quick --nodes pool=bench
+  kubectl tare weigh redis --platform bare,containerd,k8s --network bridge --nodes pool=bench
+  kubectl tare weigh --workload service.yaml --memory 512m --nodes pool=bench
+  kubectl tare weigh --image app:1 --platform bare,k8s --nodes pool=bench -- /bin/app --once`
+		}
 	}
 	root.AddCommand(s.diagnose(args), s.resume(stateDir), rights(), node(stateDir))
 	return root
@@ -183,21 +190,31 @@ func (s *session) names() []string {
 	return names
 }
 
-// Carry makes the study's objects, or finds those that the same command made before, and follows.
-func (s *session) Carry(ctx context.Context, wanted cli.Study) error {
-	study := nodes.Study{
+// study is a study of the command line on the nodes that were found.
+func (s *session) study(wanted cli.Study) nodes.Study {
+	return nodes.Study{
 		ID: wanted.ID, Args: wanted.Args, Selector: s.selector, Image: s.image, Nodes: s.names(),
 		Files: wanted.Files, Images: wanted.Images,
 		Services: nodes.Services{Pods: wanted.Services, Ports: wanted.ServicePorts},
 	}
+}
+
+// StateDir is that of the nodes.
+func (s *session) StateDir() string { return nodes.StateDir }
+
+// Check asks whether the cluster would take the study.
+func (s *session) Check(ctx context.Context, wanted cli.Study) error {
 	if len(wanted.Services) > 0 {
 		if err := s.cluster.CheckServiceRights(ctx); err != nil {
 			return nodes.Reached(err)
 		}
 	}
-	if err := s.cluster.CheckAdmission(ctx, study); err != nil {
-		return nodes.Reached(err)
-	}
+	return nodes.Reached(s.cluster.CheckAdmission(ctx, s.study(wanted)))
+}
+
+// Carry makes the study's objects, or finds those that the same command made before, and follows.
+func (s *session) Carry(ctx context.Context, wanted cli.Study) error {
+	study := s.study(wanted)
 	before, found, err := s.cluster.Unfinished(ctx, study)
 	if err != nil {
 		return nodes.Reached(err)
