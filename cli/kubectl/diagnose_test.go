@@ -84,7 +84,7 @@ func diagnoseBy(t *testing.T, s *apiServer, line ...string) (code int, out, said
 	if err := writeConfig(config, server.URL); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"kubectl-tare", "diagnose", "-n", "shop", "--job-namespace", "tare", "--node-image", "tare@sha256:00", "--kubeconfig", config}, line...)
+	args := append([]string{"kubectl-tare", "diagnose", "-n", "shop", "--job-namespace", "tare", "--node-image", "tare@sha256:" + noDigest, "--kubeconfig", config}, line...)
 	var stdout, stderr bytes.Buffer
 	code = command.Run(t.Context(), Command(args), args, &stdout, &stderr, exitCode)
 	return code, stdout.String(), stderr.String()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -148,6 +149,9 @@ func (s *session) Least(ctx context.Context) (cpus int, memory int64, err error)
 func (s *session) needsImage() error {
 	if s.image == "" {
 		return command.UsageError("--node-image names no image: make image makes it and prints its digest; push it to where the nodes pull from")
+	}
+	if _, err := reference.ParseDockerRef(s.image); err != nil {
+		return command.UsageError("--node-image %s: %v: want REGISTRY/NAME@sha256:DIGEST, as make image prints it", s.image, err)
 	}
 	if !strings.Contains(s.image, "@sha256:") {
 		s.say("--node-image %s has no digest: nodes may run different versions of it\n", s.image)

@@ -25,12 +25,15 @@ func run(t *testing.T, line ...string) (code int, said string) {
 	return code, errOut.String()
 }
 
+// noDigest is of no image.
+var noDigest = strings.Repeat("0", 64)
+
 // What is wrong with a command line or a cluster is one clear line, with its exit code.
 func TestOneClearLine(t *testing.T) {
 	t.Setenv("TARE_NODE_IMAGE", "")
 	t.Setenv("TARE_HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	image := []string{"--node-image", "tare@sha256:00", "--kubeconfig"}
+	image := []string{"--node-image", "tare@sha256:" + noDigest, "--kubeconfig"}
 	for _, c := range []struct {
 		line []string
 		code int
@@ -39,6 +42,7 @@ func TestOneClearLine(t *testing.T) {
 		{[]string{"weigh", "redis"}, command.Usage, "--nodes pool=bench"},
 		{[]string{"weigh", "redis", "--nodes", " "}, command.Usage, "--nodes pool=bench"},
 		{[]string{"weigh", "redis", "--nodes", "a=b"}, command.Usage, "make image"},
+		{[]string{"weigh", "redis", "--nodes", "a=b", "--node-image", "r/tare@sha256:..."}, command.Usage, "as make image prints it"},
 		{append([]string{"weigh", "redis", "--nodes", "a=b"}, append(image, "/none")...), command.Host, "no cluster answers: stat /none"},
 		{[]string{"resume", "weigh-1"}, command.Host, "no cluster answers"},
 		{[]string{"resume"}, command.Usage, "kubectl tare resume"},
@@ -65,7 +69,7 @@ func TestACallToNobody(t *testing.T) {
 	if err := writeConfig(config, "https://127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}
-	code, said := run(t, "weigh", "redis", "--nodes", "a=b", "--node-image", "tare@sha256:00", "--kubeconfig", config)
+	code, said := run(t, "weigh", "redis", "--nodes", "a=b", "--node-image", "tare@sha256:"+noDigest, "--kubeconfig", config)
 	if code != command.Host || !strings.Contains(said, "no cluster answers") || !strings.Contains(said, "127.0.0.1:1") || strings.Count(said, "\n") != 1 {
 		t.Errorf("code %d: %s", code, said)
 	}

@@ -89,7 +89,7 @@ func TestManyNodes(t *testing.T) {
 	c := startMany(t, count)
 	home, observation := t.TempDir(), filepath.Join(t.TempDir(), "observed")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "weigh", "redis", "--platform", "bare,docker", "--yes",
-		"--nodes", "pool=bench", "--node-image", "tare.local/kubectl-tare@sha256:00", "--kubeconfig", c.kubeconfig)
+		"--nodes", "pool=bench", "--node-image", "tare.local/kubectl-tare@sha256:"+noDigest, "--kubeconfig", c.kubeconfig)
 	cmd.Env = append(os.Environ(), "TARE_HOME="+home, observedTo+"="+observation)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
