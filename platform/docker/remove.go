@@ -32,11 +32,18 @@ const stillBeingMade = 2 * time.Second
 // its client is killed it unpacks to the end, some 100 MB in a second.
 const stillBeingLoaded = 4 * time.Second
 
-// entered tells whether this process entered the container or image in the ledger.
+// entered tells whether this process entered the container or image in the ledger, or found it:
+// none of these is still being made.
 func (p *Platform) entered(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.made[name]
+}
+
+func (p *Platform) found(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made[name] = true
 }
 
 // Remove removes what a ledger entry names, if it is there and still ours.
@@ -93,6 +100,7 @@ func (p *Platform) removeContainer(ctx context.Context, name, mark string) error
 	if mark == "" || found.Config == nil || found.Config.Labels[labelLedger] != mark {
 		return nil
 	}
+	p.found(strings.TrimPrefix(found.Name, "/"))
 	if err := thaw(ctx, found); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}

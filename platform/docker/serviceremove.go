@@ -103,5 +103,6 @@ func (p *Platform) ourService(ctx context.Context, name, mark string) (id string
 	case mark == "" || found.Spec.Labels[labelLedger] != mark:
 		return "", nil
 	}
+	p.found(name)
 	return found.ID, nil
 }
