@@ -25,6 +25,8 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"tare/cli"
 )
 
 const module = "tare"
@@ -829,16 +831,15 @@ func TestReadmeNamesRealCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tare := filepath.Join(t.TempDir(), "tare")
-	if out, err := exec.Command("go", "build", "-o", tare, "./cmd/tare").CombinedOutput(); err != nil {
-		t.Fatalf("go build ./cmd/tare: %v\n%s", err, out)
-	}
 	seen := map[string]bool{}
 	for _, m := range tareMention.FindAllStringSubmatch(code(string(text)), -1) {
 		if name := m[1]; !seen[name] {
 			seen[name] = true
-			out, err := exec.Command(tare, name, "--help").CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "tare "+name) {
+			program, out := cli.Command(), new(strings.Builder)
+			program.SetArgs([]string{name, "--help"})
+			program.SetOut(out)
+			program.SetErr(out)
+			if err := program.Execute(); err != nil || !strings.Contains(out.String(), "tare "+name) {
 				t.Errorf("README.md names tare %s, whose --help says (%v):\n%s", name, err, out)
 			}
 		}

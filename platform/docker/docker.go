@@ -87,7 +87,7 @@ type Platform struct {
 	info   *system.Info
 	images map[string]func()      // reference to ledger's done, for those that Prepare loaded
 	live   map[*instance]struct{} // created, or being so, and not yet stopped
-	made   map[string]bool        // names of the containers and images that this process entered in the ledger, or found
+	made   map[string]bool        // names of what this process entered in the ledger, or found
 	load   sync.Mutex             // one image at a time: the engine's disk is the bottleneck
 }
 
