@@ -22,12 +22,15 @@ import (
 	"tare/terminal"
 )
 
-// twoCPUs is a host whose platforms are all there; none is used.
+// twoCPUs is a host whose platforms are all there; none is used, and no guest booted to choose
+// an engine of machines.
 func twoCPUs(t *testing.T) studyHost {
 	t.Helper()
+	platforms := lab.Remover(t.TempDir())
 	return studyHost{dir: t.TempDir(), online: 2, Host: kit.Host{
 		CPUs: []int{0, 1}, Memory: 16 << 30,
-		Platform: lab.Remover(t.TempDir()), Check: func(platform.Platform) error { return nil },
+		Platform: func(name string) (platform.Platform, error) { return platforms(strings.Replace(name, "vm/", "vm:tcg/", 1)) },
+		Check: func(platform.Platform) error { return nil },
 	}}
 }
 
