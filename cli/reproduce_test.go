@@ -29,7 +29,9 @@ func twoCPUs(t *testing.T) studyHost {
 	platforms := lab.Remover(t.TempDir())
 	return studyHost{dir: t.TempDir(), online: 2, Host: kit.Host{
 		CPUs: []int{0, 1}, Memory: 16 << 30,
-		Platform: func(name string) (platform.Platform, error) { return platforms(strings.Replace(name, "vm/", "vm:tcg/", 1)) },
+		Platform: func(name string) (platform.Platform, error) {
+			return platforms(strings.Replace(name, "vm/", "vm:tcg/", 1))
+		},
 		Check: func(platform.Platform) error { return nil },
 	}}
 }
