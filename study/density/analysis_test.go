@@ -70,14 +70,29 @@ func to49(by int) []int {
 type kept struct{ trial *record.Trial }
 
 func (k kept) RecordHistogram(name string, h *hdrhistogram.Histogram) {
-	text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
-	if err != nil {
-		panic(err)
+	text, ok := alike[h]
+	if !ok {
+		text = encoded(h)
 	}
-	k.trial.Histograms[name] = record.Histogram(text)
+	k.trial.Histograms[name] = text
 }
 func (k kept) Covariate(name string, value float64) { k.trial.Covariates[name] = value }
 func (k kept) Attach(a record.Attachment)           { k.trial.Attachments = append(k.trial.Attachments, a) }
+
+func encoded(h *hdrhistogram.Histogram) record.Histogram {
+	text, err := record.EncodeHistogram(h)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// Latencies that all steps have, and how they are kept.
+var (
+	closedLatency, idleLatency = latencies(1000), latencies(3000, 3100, 3200, 9000)
+
+	alike = map[*hdrhistogram.Histogram]record.Histogram{closedLatency: encoded(closedLatency), idleLatency: encoded(idleLatency)}
+)
 
 // run makes up a run.
 func (m made) run(t testing.TB) record.Run {
@@ -151,7 +166,7 @@ func (p madePolicy) sweep(random *rand.Rand, m made, level float64, numbers []in
 		if p.thrash > 0 && s.Overcommit > p.thrash {
 			rate, s.Stop = 5, "throughput fell below a tenth of the first step's"
 		}
-		s.Closed = Served{Rate: rate, Requests: int64(rate * 2), Latency: latencies(1000)}
+		s.Closed = Served{Rate: rate, Requests: int64(rate * 2), Latency: closedLatency}
 		s.Open = Served{Rate: 300, Requests: int64(requests), Latency: latencies()}
 		for range requests {
 			v := 2000 * slows * cmp.Or(p.latency, 1) * math.Exp(0.4*random.NormFloat64())
@@ -160,7 +175,7 @@ func (p madePolicy) sweep(random *rand.Rand, m made, level float64, numbers []in
 			}
 			_ = s.Open.Latency.RecordValue(int64(v))
 		}
-		s.Idle = Served{Rate: 6.6, Requests: 40, Latency: latencies(3000, 3100, 3200, 9000)}
+		s.Idle = Served{Rate: 6.6, Requests: 40, Latency: idleLatency}
 		s.Bursts = Served{Latency: latencies()}
 		s.Classes = map[platform.Class]ClassAccounts{
 			platform.Critical: {Resident: 300 << 20, MajorFaults: s.SwapIn / 10, Some: time.Duration(s.SwapIn) * time.Microsecond},

@@ -14,7 +14,7 @@ import (
 
 // latencies gives a histogram of microseconds.
 func latencies(values ...int64) *hdrhistogram.Histogram {
-	h := hdrhistogram.New(1, int64(time.Hour/time.Microsecond), 3)
+	h := hdrhistogram.New(1, int64(time.Minute/time.Microsecond), 3)
 	for _, v := range values {
 		_ = h.RecordValue(v)
 	}

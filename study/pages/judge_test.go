@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,7 +220,8 @@ func TestNoiseConfirmsNothing(t *testing.T) {
 	for i := range applications {
 		applications[i].standIn = ""
 	}
-	run, drawn := madeRun(typical(), s1Steady), map[uint64]verdicts{}
+	run := madeRun(typical(), s1Steady)
+	var drawn sync.Map // by their seed, for all claims
 	for i := range run.Conditions {
 		c := &run.Conditions[i]
 		c.Metrics = slices.DeleteFunc(slices.Clone(c.Metrics), func(m workload.Metric) bool {
@@ -230,22 +232,24 @@ func TestNoiseConfirmsNothing(t *testing.T) {
 		})
 	}
 	noise := func(seed uint64) verdicts {
-		if _, known := drawn[seed]; !known {
-			random := rand.New(rand.NewPCG(seed, 1))
-			own := run
-			own.Trials = slices.Clone(run.Trials)
-			for i := range own.Trials {
-				own.Trials[i].Samples = slices.Clone(own.Trials[i].Samples)
-				slices.SortFunc(own.Trials[i].Samples, func(a, b record.Sample) int { return strings.Compare(a.Metric, b.Metric) })
-				for s := range own.Trials[i].Samples {
-					own.Trials[i].Samples[s].Value = 100 * random.Float64()
-				}
-			}
-			r := read(own)
-			of, aslr := r.judged()
-			drawn[seed] = verdicts{reading: r, of: of, aslr: aslr}
+		if v, known := drawn.Load(seed); known {
+			return v.(verdicts)
 		}
-		return drawn[seed]
+		random := rand.New(rand.NewPCG(seed, 1))
+		own := run
+		own.Trials = slices.Clone(run.Trials)
+		for i := range own.Trials {
+			own.Trials[i].Samples = slices.Clone(own.Trials[i].Samples)
+			slices.SortFunc(own.Trials[i].Samples, func(a, b record.Sample) int { return strings.Compare(a.Metric, b.Metric) })
+			for s := range own.Trials[i].Samples {
+				own.Trials[i].Samples[s].Value = 100 * random.Float64()
+			}
+		}
+		r := read(own)
+		of, aslr := r.judged()
+		v := verdicts{reading: r, of: of, aslr: aslr}
+		drawn.Store(seed, v)
+		return v
 	}
 	for id, judge := range map[string]func(verdicts) (claim.Judgement, bool){
 		"S1.5": verdicts.start, "S1.7": verdicts.active, "S1.8": verdicts.huge, "S1.9": verdicts.duplicated,

@@ -4,7 +4,10 @@ package kittest
 
 import (
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"tare/claim"
@@ -64,15 +67,22 @@ func Verdict(t testing.TB, judge claim.Judge, run record.Run, id string) claim.J
 }
 
 // NoiseConfirmsNothing fails where a claim is confirmed by one of 200 runs in which nothing was
-// measured but noise, or where one of them does not judge it. A seed draws a run.
+// measured but noise, or where one of them does not judge it. A seed draws a run. judged is
+// called for several seeds at a time.
 func NoiseConfirmsNothing(t testing.TB, id string, judged func(seed uint64) (claim.Judgement, bool)) {
 	t.Helper()
-	for seed := range uint64(200) {
-		if j, ok := judged(seed); !ok || j.Claim != id || j.Verdict == claim.Confirmed {
-			t.Errorf("noise of seed %d: %s is %q (%s; %s), want it judged and not confirmed", seed, id, j.Verdict, j.Ours, j.Rests)
-			return
-		}
+	var next atomic.Uint64
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for seed := next.Add(1) - 1; seed < 200 && !t.Failed(); seed = next.Add(1) - 1 {
+				if j, ok := judged(seed); !ok || j.Claim != id || j.Verdict == claim.Confirmed {
+					t.Errorf("noise of seed %d: %s is %q (%s; %s), want it judged and not confirmed", seed, id, j.Verdict, j.Ours, j.Rests)
+				}
+			}
+		})
 	}
+	all.Wait()
 }
 
 // Pages fails unless every study of a family has a page, a claim or a reason for none, and a
