@@ -273,10 +273,18 @@ func (s *screen) total(cols []sheetColumn, below bool) int {
 // shrink narrows the columns of text until all fit, always the widest and of
 // equal ones the rightmost, and tells whether they do.
 func (s *screen) shrink(cols []sheetColumn, width int) bool {
-	for excess := s.total(cols, true) - width; excess > 0; excess-- {
+	excess := s.total(cols, true) - width
+	if excess <= 0 {
+		return true
+	}
+	least := make([]int, len(cols))
+	for i, c := range cols {
+		least[i] = c.least()
+	}
+	for ; excess > 0; excess-- {
 		widest := -1
 		for i, c := range cols {
-			if !c.number && !c.verbatim && c.width > c.least() && (widest < 0 || c.width >= cols[widest].width) {
+			if !c.number && !c.verbatim && c.width > least[i] && (widest < 0 || c.width >= cols[widest].width) {
 				widest = i
 			}
 		}
