@@ -116,7 +116,12 @@ func (a *app) printDesign(
 	}
 	if a.elsewhere != nil {
 		dir = a.elsewhere.StateDir()
-		terminal.Fprintf(a.out, "Made in the cluster, and removed after: a ConfigMap, and for each node a Lease, a Job and the Services of its pods.\nOn each node: ")
+		services, _ := podServices(d)
+		each := 0
+		for _, pods := range services {
+			each += pods
+		}
+		terminal.Fprintf(a.out, "Made in the cluster, and removed after: a ConfigMap, and for each node a Lease, a Job and %s.\nOn each node: ", report.Counted(each, "Service"))
 	}
 	terminal.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
 	if engines {

@@ -103,7 +103,7 @@ at or below the threshold, 4 if one lies above it, 5 otherwise.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringSliceVar(&f.platforms, "platform", nil, "platforms (default: bare,oci:runc,oci:crun,docker, as far as this host has them)")
+	flags.StringSliceVar(&f.platforms, "platform", nil, "platforms (default: bare,oci:runc,oci:crun,docker, as far as the host has them)")
 	flags.StringArrayVar(&f.vary, "vary", nil, "KEY=A,B,...: a setting, a workload parameter, or image; separate values that hold commas by ;")
 	flags.StringSliceVar(&f.presets, "preset", nil, "vanilla (a CPU quota), pinned (a cpuset): two ways to grant --cpus CPUs")
 	flags.BoolVar(&f.cross, "cross", false, "weigh the full product of what is varied")

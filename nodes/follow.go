@@ -331,7 +331,7 @@ func (f *follower) podChanged(ctx context.Context, s seen) error {
 			p.deadline = time.Now().Add(f.study.startPatience())
 		}
 		if p.waitingFor = why; p.waitingFor == "" {
-			p.waitingFor = "its pod did not start"
+			p.waitingFor = "its pod is not reported as started"
 		}
 		for _, before := range p.failures {
 			p.waitingFor = before + "; then " + p.waitingFor

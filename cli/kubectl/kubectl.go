@@ -51,7 +51,8 @@ and fetches what they keep. kubectl delete configmap tare-STUDY ends it and remo
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, study := range root.Commands() {
 		asTypedHere(root, study)
-		if study.Name() == weigh.Name { // tare's are of Docker
+		if study.Name() == weigh.Name { // tare's examples are of Docker, and its threshold is for one machine
+			study.Long, _, _ = strings.Cut(study.Long, "\n\nWith --fail-above")
 			study.Example = `  kubectl tare weigh redis --quick --nodes pool=bench
   kubectl tare weigh redis --platform bare,containerd,k8s --network bridge --nodes pool=bench
   kubectl tare weigh --workload service.yaml --memory 512m --nodes pool=bench

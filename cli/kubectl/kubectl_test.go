@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tare/cli/command"
 	"tare/lab"
@@ -96,6 +97,11 @@ func TestExamplesParse(t *testing.T) {
 			}
 			seen++
 		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Hidden && strings.Contains(c.Long+c.Example, "--"+f.Name) {
+				t.Errorf("%s: the help names --%s, which is refused", c.CommandPath(), f.Name)
+			}
+		})
 		for _, sub := range c.Commands() {
 			check(sub)
 		}

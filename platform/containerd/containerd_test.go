@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/containerd/containerd/v2/client"
 
+	"tare/image"
 	"tare/kernel/accounting"
 	"tare/kernel/cgroup"
 	"tare/kernel/procfs"
@@ -146,6 +148,33 @@ func TestNameInUse(t *testing.T) {
 	}
 	if pids, err := inst.Processes(); len(pids) != 1 || err != nil {
 		t.Errorf("the first is disturbed: %v, %v", pids, err)
+	}
+}
+
+// An image that containerd has is exported so that the store of images takes it. Of one that it has not, it says so.
+func TestExport(t *testing.T) {
+	p, spec := prepared(t)
+	stream, err := p.Export(t.Context(), spec.Image.Reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	store, err := image.OpenStore(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := store.FromReader(t.Context(), "exported", stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(img.Root, "bin/busybox")); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Export(t.Context(), "tare.local/never-imported:0"); !errors.As(err, new(*UnknownImage)) {
+		t.Errorf("of an unknown image: %v", err)
+	}
+	if _, err := p.Export(t.Context(), "No:Name:At:All"); err == nil {
+		t.Error("of no name")
 	}
 }
 

@@ -65,7 +65,7 @@ func (l *launch) take(network platform.Network, ports int) (*Service, error) {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("network=%s: of this node's Services %d lead to %d ports, and each has a pod", network, made, ports)
+	return nil, fmt.Errorf("network=%s: no Service for %d ports is free on this node, of %d that were made", network, ports, made)
 }
 
 // give gives the pod's Service back, if it has one still.
