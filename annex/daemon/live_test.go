@@ -63,7 +63,7 @@ func beDaemon(path string) error {
 	if err != nil {
 		return err
 	}
-	claims = claimsOf(path)
+	claims, warmUp = claimsOf(path), 500*time.Millisecond
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() { // a test that is killed leaves no daemon

@@ -10,6 +10,10 @@ import (
 	"tare/annex/predict"
 )
 
+// warmUp is how long pages of a container that was just found stay; 0 is what data management
+// has for it. Tests have less.
+var warmUp time.Duration
+
 // policy is what a configuration comes to for data management.
 func policy(c config.Config) data.Policy {
 	// There 0 is the default of whatever it is: here it is none, for which the least stands.
@@ -23,7 +27,9 @@ func policy(c config.Config) data.Policy {
 			Low: c.Memory.Headroom, High: c.Memory.High, Reserve: cmp.Or(c.Memory.Reserve, 1),
 			SwapReserve: cmp.Or(c.Memory.SwapReserve, -1),
 		},
-		Ages: data.Ages{PromotionRate: c.Cold.PromotionRate, Working: c.Cold.Working, ColdLeast: c.Cold.After},
+		Ages: data.Ages{
+			PromotionRate: c.Cold.PromotionRate, Working: c.Cold.Working, ColdLeast: c.Cold.After, WarmUp: warmUp,
+		},
 		Brake: data.Brake{
 			ElasticLimit:  c.Pressure.Elastic,
 			CriticalLimit: c.Pressure.Critical,
