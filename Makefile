@@ -9,9 +9,10 @@ MAKEFLAGS += --no-print-directory
 # Set-up comes before building, and two steps at once would both call apt-get.
 .NOTPARALLEL:
 
-# Nothing here needs C in a Go binary, and with one mode for building, vetting and
-# testing each dependency is compiled once less.
+# Nothing here needs C in a Go binary. Building, vetting and testing share these settings, so
+# that each dependency is compiled once.
 export CGO_ENABLED := 0
+export GOFLAGS += -trimpath
 
 # Asked for late, in the recipe that uses it: `make go` may only just have
 # fetched it.
@@ -22,17 +23,20 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unkno
 
 # The version is stamped by hand: Go's own stamp wants git, and a repository
 # that belongs to whoever builds.
-BUILD = build -trimpath -buildvcs=false -ldflags '-s -w -X tare/cli/command.version=$(VERSION)'
+BUILD = build -buildvcs=false -ldflags '-s -w -X tare/cli/command.version=$(VERSION)'
 
-# Always anew: Go's cache of results knows nothing of the host. The limit is a package's.
+# Always anew: Go's cache of results knows nothing of the host. The limit is a package's. make lint
+# has vetted them.
 # Most packages run one at a time: their tests use the host's control groups, the engine, fixed
 # ports and the clock, and two at once would weigh each other. Two at a time run those that
 # use nothing but files of their own, and those whose machines are emulated; and after them
 # those whose programs are in groups of their own, and that no engine's shims are beside. A box
-# is not: its swap area is everybody's first.
-TEST = test -count 1 -timeout 10m
+# is not: its swap area is everybody's first. model/quota compares with the kernel, and is alone.
+TEST = test -vet=off -count 1 -timeout 10m
 TOGETHER = ./platform/vm/... ./programs/... ./image/... ./annex/simulate ./annex/data ./annex/predict \
-	./annex/trace ./annex/synthetic ./stats/... ./model/... ./overhead ./report ./record/... ./claim ./study/platforms
+	./annex/trace ./annex/synthetic ./annex/config ./advise ./census ./claim ./cli/command ./cli/results ./model/fanout \
+	./model/request ./model/size ./nearest ./overhead ./record/... ./report ./stats/... ./study/imported ./study/kit/... \
+	./study/platforms ./study/predict ./study/reproduction ./study/weigh ./terminal .
 BESIDE = ./workload ./platform/oci ./platform/bare ./platform/agent
 
 SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh scripts/package.sh scripts/words.sh scripts/stale.sh scripts/picture.sh contrib/kubectl_complete-tare .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
