@@ -320,6 +320,19 @@ func TestSystemCallsStayInKernel(t *testing.T) {
 	}
 }
 
+// forTests reports whether tests alone import a package. What it prints, a test reads.
+func forTests(pkg string) bool { return strings.Contains(pkg+"/", "test/") }
+
+func TestProgramsHoldNothingForTests(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, i := range p.Imports {
+			if strings.HasPrefix(i, module+"/") && forTests(i) && !forTests(p.path()) {
+				t.Errorf("%s imports %s, which is for tests", p.path(), i)
+			}
+		}
+	}
+}
+
 func TestNothingBelowCliPrints(t *testing.T) {
 	prints := map[string]*regexp.Regexp{
 		"fmt": regexp.MustCompile(`^Print`),
@@ -329,7 +342,7 @@ func TestNothingBelowCliPrints(t *testing.T) {
 	bottom := slices.Index(tower, "cli")
 	for _, p := range packages(t) {
 		// A generator is a command of its own, beside what it generates for.
-		if f, ok := floor(p.path()); !ok || f <= bottom || p.Name == "main" {
+		if f, ok := floor(p.path()); !ok || f <= bottom || p.Name == "main" || forTests(p.path()) {
 			continue
 		}
 		for pkg, names := range prints {
@@ -357,6 +370,9 @@ var streams = map[string]string{
 func TestOnlyTerminalPrints(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range packages(t) {
+		if forTests(p.path()) {
+			continue
+		}
 		for _, name := range p.GoFiles {
 			at := path.Join(p.path(), name)
 			src, err := os.ReadFile(filepath.Join(p.Dir, name))

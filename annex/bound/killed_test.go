@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/annex/annextest"
 	"tare/annex/guard"
 	"tare/container"
 	"tare/kernel/process"
@@ -52,7 +53,7 @@ func reclaimForEver(directory, journal string) error {
 // Killed at any moment of a reclaim, the daemon leaves no limit low, and no byte is lost.
 func TestKilledWhileReclaiming(t *testing.T) {
 	area(t, 256*mib)
-	g := realGroup(t, "elastic")
+	g := annextest.Group(t, "bound", "elastic")
 	place, _ := g.For("memory")
 	if place.Version != 1 {
 		t.Skip("on version 2 no limit is lowered")
@@ -116,7 +117,7 @@ func TestKilledWhileReclaiming(t *testing.T) {
 			t.Logf("both killed: %v", all)
 		}
 		holds(t, place.File("memory.limit_in_bytes"), limit)
-		if answer := h.ask(); answer != "whole" {
+		if answer := h.Check(); answer != "whole" {
 			t.Error(answer)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/annex/annextest"
 	"tare/annex/guard"
 	"tare/container"
 	"tare/kernel/cgroup"
@@ -138,7 +139,7 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 		"no limit": {cgroup.NoBound, cgroup.NoBound}, "a limit": {128 * mib, 256 * mib}, "of both together": {128 * mib, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := realGroup(t, "elastic")
+			g := annextest.Group(t, "bound", "elastic")
 			place, _ := g.For("memory")
 			if err := g.BoundMemory(limits[0], limits[1]); err != nil {
 				t.Skip(err)
@@ -200,7 +201,7 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 				t.Errorf("%+v of %d", a, before.Unmapped)
 			}
 			t.Logf("%+v", b.Account())
-			if answer := h.ask(); answer != "whole" {
+			if answer := h.Check(); answer != "whole" {
 				t.Error(answer)
 			}
 			// Nothing more has left: nothing is reclaimed.
@@ -218,7 +219,7 @@ func TestReclaimWhatWasEvicted(t *testing.T) {
 // What a container has of files stays while what it evicted is freed.
 func TestReclaimSparesRealPageCache(t *testing.T) {
 	path := area(t, 256*mib)
-	g := realGroup(t, "elastic")
+	g := annextest.Group(t, "bound", "elastic")
 	place, _ := g.For("memory")
 	if place.Version != 1 {
 		t.Skip("on version 2 the kernel is asked for anonymous memory alone")
@@ -272,7 +273,7 @@ func TestReclaimSparesRealPageCache(t *testing.T) {
 	if open := knobs.Open(); len(open) != 0 {
 		t.Errorf("%+v is open", open)
 	}
-	if answer := h.ask(); answer != "whole" {
+	if answer := h.Check(); answer != "whole" {
 		t.Error(answer)
 	}
 }
@@ -281,7 +282,7 @@ func TestReclaimSparesRealPageCache(t *testing.T) {
 // afterwards.
 func TestOthersSetALimitThatIsBeingLowered(t *testing.T) {
 	area(t, 256*mib)
-	g := realGroup(t, "elastic")
+	g := annextest.Group(t, "bound", "elastic")
 	place, _ := g.For("memory")
 	if place.Version != 1 {
 		t.Skip("on version 2 no limit is lowered")
@@ -294,7 +295,7 @@ func TestOthersSetALimitThatIsBeingLowered(t *testing.T) {
 		if err := g.LimitMemory(cgroup.NoBound); err != nil {
 			t.Fatal(err)
 		}
-		if answer := h.ask(); answer != "whole" { // all of it is in memory now
+		if answer := h.Check(); answer != "whole" { // all of it is in memory now
 			t.Fatal(answer)
 		}
 		ended := make(chan error, 1)
@@ -323,7 +324,7 @@ func TestOthersSetALimitThatIsBeingLowered(t *testing.T) {
 // A context that has ended has nothing reclaimed, and the limit stays.
 func TestReclaimEnds(t *testing.T) {
 	path := area(t, 256*mib)
-	g := realGroup(t, "elastic")
+	g := annextest.Group(t, "bound", "elastic")
 	place, _ := g.For("memory")
 	b, err := New(Options{Knobs: guarded(t), Areas: []string{path}})
 	if err != nil {
@@ -342,7 +343,7 @@ func TestReclaimEnds(t *testing.T) {
 	if place.Version == 1 {
 		holds(t, place.File("memory.limit_in_bytes"), "9223372036854771712")
 	}
-	if answer := h.ask(); answer != "whole" {
+	if answer := h.Check(); answer != "whole" {
 		t.Error(answer)
 	}
 }
@@ -373,7 +374,7 @@ func TestSwapThatIsThere(t *testing.T) {
 }
 
 func TestProtectARealGroup(t *testing.T) {
-	g := realGroup(t, "critical")
+	g := annextest.Group(t, "bound", "critical")
 	place, _ := g.For("memory")
 	inner := g.Child("inner")
 	if err := inner.Create("memory"); err != nil {
@@ -445,7 +446,7 @@ func TestProtectARealGroup(t *testing.T) {
 // whoever evicts sees it.
 func TestWatchARealGroup(t *testing.T) {
 	path := area(t, 256*mib)
-	g := realGroup(t, "critical")
+	g := annextest.Group(t, "bound", "critical")
 	b, err := New(Options{Areas: []string{path}})
 	if err != nil {
 		t.Fatal(err)
@@ -478,7 +479,7 @@ func TestWatchARealGroup(t *testing.T) {
 				asked <- answer
 				return
 			default:
-				answer = h.ask()
+				answer = h.Check()
 			}
 		}
 		asked <- answer

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/annextest"
 	"tare/container"
 	"tare/kernel/pressure"
 )
@@ -156,7 +157,7 @@ func TestWatchAGroupThatIsMadeAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w := b.Watch(ctx, pressure.Threshold{Stall: 100 * time.Millisecond, Window: 2 * time.Second})
-	g := realGroup(t, "again")
+	g := annextest.Group(t, "bound", "again")
 	c := found(g)
 	if err := w.Add(c); err != nil {
 		t.Skip(err) // no pressure is told here
@@ -197,7 +198,7 @@ func TestWatchTwoOfOneID(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w := b.Watch(ctx, pressure.Threshold{Stall: 100 * time.Millisecond, Window: 2 * time.Second})
-	first, second := found(realGroup(t, "first")), found(realGroup(t, "second"))
+	first, second := found(annextest.Group(t, "bound", "first")), found(annextest.Group(t, "bound", "second"))
 	first.ID, second.ID = "same", "same"
 	for _, c := range []container.Container{first, second} {
 		if err := w.Add(c); err != nil {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/annextest"
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/container"
@@ -422,9 +423,9 @@ func TestCriticalStaysInMemory(t *testing.T) {
 	id := drawn("c")
 	// Of 88 MiB 72 are in use, and 32 are to be free: two thirds of what the elastic ones have leave,
 	// or half as much of the critical one, which sleeps as well.
-	asks := map[string]func() string{id[:12]: hold(t, s.group(t, "box/programs/db", "box/docker/"+id), 36<<20)}
+	asks := map[string]func() string{id[:12]: annextest.Hold(t, s.group(t, "box/programs/db", "box/docker/"+id), 36<<20).Check}
 	for _, name := range []string{"box/programs/one", "box/programs/two"} {
-		asks[filepath.Join(s.top, name)] = hold(t, s.group(t, name, name), 18<<20)
+		asks[filepath.Join(s.top, name)] = annextest.Hold(t, s.group(t, name, name), 18<<20).Check
 	}
 	dir := t.TempDir()
 	path, socket := filepath.Join(dir, "annex.toml"), filepath.Join(dir, "annex.sock")

@@ -37,6 +37,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"tare/annex"
+	"tare/annex/annextest"
 	"tare/annex/control"
 	"tare/container"
 	"tare/kernel/cgroup"
@@ -44,8 +45,12 @@ import (
 )
 
 // answer has so much memory, and checks every byte of it for whoever connects.
-func answer(socket string, size int) error {
-	check, err := fill(size)
+func answer(socket string) error {
+	size, err := strconv.Atoi(os.Getenv(bytesVariable))
+	if err != nil {
+		return err
+	}
+	_, check, err := annextest.Fill(size)
 	if err != nil {
 		return err
 	}
@@ -145,7 +150,7 @@ func newEngines(t *testing.T, box cgroup.Group) *engines {
 }
 
 func (e *engines) environment(called string, size int) []string {
-	return []string{holderVariable + "=" + strconv.Itoa(size), socketVariable + "=" + filepath.Join(insideSockets, called)}
+	return []string{bytesVariable + "=" + strconv.Itoa(size), socketVariable + "=" + filepath.Join(insideSockets, called)}
 }
 
 func (e *engines) reference(tag string) string { return "tare.local/" + e.mark + ":" + tag }
@@ -409,7 +414,7 @@ func (e *engines) inRunc(t *testing.T, called string, size int) (contained, erro
 // comes back whole; and what their engines set meanwhile stays.
 func TestEngines(t *testing.T) {
 	const room = 384
-	box := realGroup(t, room<<20)
+	box := annextest.Box(t, "daemon", room<<20)
 	e := newEngines(t, box)
 	swaptest.File(t, "daemon", 512<<20)
 	var all []contained

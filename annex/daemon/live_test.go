@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,21 +16,20 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/annextest"
 	"tare/annex/config"
 	"tare/annex/control"
 	"tare/annex/guard"
 	"tare/kernel/cgroup"
-	"tare/kernel/memory"
 	"tare/kernel/swap/swaptest"
 )
 
 // This test binary is the guard process, the daemon, and a program that has memory, too.
 const (
 	configVariable = "TARE_DAEMON_TEST_CONFIG"
-	holderVariable = "TARE_DAEMON_TEST_HOLD"
-	socketVariable = "TARE_DAEMON_TEST_SOCKET"
+	socketVariable = "TARE_DAEMON_TEST_SOCKET" // with bytesVariable
+	bytesVariable  = "TARE_DAEMON_TEST_BYTES"
 	sweepVariable  = "TARE_DAEMON_TEST_SWEEP"
-	lockVariable   = "TARE_DAEMON_TEST_LOCK"
 )
 
 func TestMain(m *testing.M) {
@@ -49,8 +46,11 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(configVariable); path != "" {
 		act(beDaemon, path)
 	}
-	if size := os.Getenv(holderVariable); size != "" {
-		act(holdMemory, size)
+	if code, ours := annextest.Main(); ours {
+		os.Exit(code)
+	}
+	if path := os.Getenv(socketVariable); path != "" {
+		act(answer, path)
 	}
 	if os.Getenv(sweepVariable) != "" {
 		act(beSweeper, "")
@@ -79,141 +79,6 @@ func beDaemon(path string) error {
 
 // claimsOf is where daemons claim what they defend, by the configuration of one.
 func claimsOf(path string) string { return filepath.Join(filepath.Dir(path), "claims") }
-
-// word is what is in the nth page of a holder: no two are the same, and none is empty.
-func word(n int) uint64 { return uint64(n)*0x9e3779b97f4a7c15 | 1 }
-
-// holdMemory has so much memory, and checks every byte of it when it is asked to: by its
-// standard input, or by a socket that is there once it has filled it.
-func holdMemory(text string) error {
-	size, err := strconv.Atoi(text)
-	if err != nil {
-		return err
-	}
-	if path := os.Getenv(socketVariable); path != "" {
-		return answer(path, size)
-	}
-	in := bufio.NewScanner(os.Stdin)
-	if !in.Scan() { // it is in its group by then
-		return in.Err()
-	}
-	check, err := fill(size)
-	if err != nil {
-		return err
-	}
-	fmt.Println("filled")
-	for in.Scan() {
-		fmt.Println(check())
-	}
-	return in.Err()
-}
-
-// fill takes so much memory, half of it locked where that is asked for. check tells whether all of it is as it was filled.
-func fill(size int) (check func() string, err error) {
-	m, err := memory.MapAnonymous(size)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.SmallPages(); err != nil {
-		return nil, err
-	}
-	if os.Getenv(lockVariable) != "" {
-		if err := m.Lock(size / 2); err != nil {
-			return nil, err
-		}
-	}
-	words, page := m.Words(), os.Getpagesize()/8
-	for i := range words {
-		words[i] = word(i/page) + uint64(i%page)
-	}
-	return func() string {
-		answer := "whole"
-		for i, w := range words {
-			if w != word(i/page)+uint64(i%page) {
-				answer = fmt.Sprintf("page %d is another", i/page)
-			}
-		}
-		return answer
-	}, nil
-}
-
-// hold starts a program that has memory, in a group; ask has it check that.
-func hold(t *testing.T, g cgroup.Group, size int) (ask func() string) {
-	t.Helper()
-	command := exec.Command("/proc/self/exe")
-	command.Env = append(os.Environ(), holderVariable+"="+strconv.Itoa(size))
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	})
-	if err := g.Add(command.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	said := bufio.NewScanner(out)
-	ask = func() string {
-		if _, err := in.Write([]byte("\n")); err != nil {
-			return err.Error()
-		}
-		if !said.Scan() {
-			return fmt.Sprintf("it has ended: %v", said.Err())
-		}
-		return said.Text()
-	}
-	if answer := ask(); answer != "filled" {
-		t.Fatal(answer)
-	}
-	return ask
-}
-
-// realGroup makes a control group that may have so much memory.
-func realGroup(t *testing.T, limit int64) cgroup.Group {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("making control groups needs root")
-	}
-	layout, err := cgroup.Host()
-	if err != nil {
-		t.Skip(err)
-	}
-	var g cgroup.Group
-	for _, p := range layout.At(fmt.Sprintf("/tare-daemon-test-%d/box", os.Getpid())).Places {
-		if p.Has("memory") || p.Version == 2 {
-			g.Places = append(g.Places, p)
-		}
-	}
-	if _, ok := g.For("memory"); !ok {
-		t.Skip("no hierarchy carries the memory controller")
-	}
-	if err := g.Create("memory"); err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := g.Kill(ctx); err != nil {
-			t.Error(err)
-		}
-		if err := g.Remove(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := g.LimitMemory(limit); err != nil {
-		t.Skip(err)
-	}
-	return g
-}
 
 // running is a daemon that runs as one.
 type running struct {
@@ -449,7 +314,7 @@ func defend(t *testing.T) *defended {
 // defendOn makes one whose swap is made by a function.
 func defendOn(t *testing.T, makeSwap func()) *defended {
 	t.Helper()
-	box := realGroup(t, 88<<20)
+	box := annextest.Box(t, "daemon", 88<<20)
 	makeSwap()
 	place, _ := box.For("memory")
 	d := &defended{group: box, box: place.Path, dir: t.TempDir()}
@@ -466,7 +331,7 @@ func defendOn(t *testing.T, makeSwap func()) *defended {
 		if name == "critical" {
 			size = 8 << 20
 		}
-		d.asks = append(d.asks, hold(t, g, size))
+		d.asks = append(d.asks, annextest.Hold(t, g, size).Check)
 		place, _ := g.For("memory")
 		for _, name := range settings {
 			d.knobs = append(d.knobs, place.File(name))
@@ -510,7 +375,7 @@ func (d *defended) restored(t *testing.T) {
 // The kernel itself tells of pressure on a critical container: its own limit is half of what
 // it goes through again and again. Eviction, under way until then, stops for as long.
 func TestCriticalPressureStopsEviction(t *testing.T) {
-	box := realGroup(t, 88<<20)
+	box := annextest.Box(t, "daemon", 88<<20)
 	if _, ok := box.Unified(); !ok {
 		t.Skip("there is no hierarchy of version 2, which alone tells of pressure")
 	}
@@ -523,7 +388,7 @@ func TestCriticalPressureStopsEviction(t *testing.T) {
 		if err := g.Create("memory"); err != nil {
 			t.Fatal(err)
 		}
-		asks[name] = hold(t, g, 20<<20)
+		asks[name] = annextest.Hold(t, g, 20<<20).Check
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "annex.toml")

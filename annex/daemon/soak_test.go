@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/annex/annextest"
 	"tare/annex/control"
 	"tare/kernel/cgroup"
 )
@@ -61,7 +62,7 @@ func TestSoakKills(t *testing.T) {
 // afterwards than before.
 func TestSoakChurn(t *testing.T) {
 	length := soaking(t)
-	box := realGroup(t, 256<<20)
+	box := annextest.Box(t, "daemon", 256<<20)
 	place, _ := box.For("memory")
 	dir := t.TempDir()
 	path, socket := filepath.Join(dir, "annex.toml"), filepath.Join(dir, "annex.sock")

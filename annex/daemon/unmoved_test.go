@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tare/annex"
+	"tare/annex/annextest"
 	"tare/annex/control"
 	"tare/kernel/swap/swaptest"
 )
@@ -71,7 +72,7 @@ func TestFrozenWhileManaged(t *testing.T) {
 
 // Memory that a program has locked is not asked for again and again, and all else of it leaves.
 func TestLockedMemoryStays(t *testing.T) {
-	box := realGroup(t, 128<<20)
+	box := annextest.Box(t, "daemon", 128<<20)
 	swaptest.File(t, "daemon", 160<<20)
 	const each = 32 << 20
 	var asks []func() string
@@ -81,11 +82,11 @@ func TestLockedMemoryStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name == "locked" {
-			t.Setenv(lockVariable, "1")
+			t.Setenv(annextest.LockVariable, "1")
 		}
-		asks = append(asks, hold(t, g, each))
+		asks = append(asks, annextest.Hold(t, g, each).Check)
 		if name == "locked" {
-			t.Setenv(lockVariable, "")
+			t.Setenv(annextest.LockVariable, "")
 		}
 	}
 	place, _ := box.For("memory")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/annex/annextest"
 	"tare/annex/guard"
 	"tare/cli/command"
 	"tare/kernel/cgroup"
@@ -105,7 +106,7 @@ func TestWatchdog(t *testing.T) {
 
 // A group that is to be defended may be made after the daemon's start. systemd hears all the while how it stands.
 func TestDefendedGroupIsAwaited(t *testing.T) {
-	g := box(t, 64<<20)
+	g := annextest.Box(t, "annexd", 64<<20)
 	place, _ := g.For("memory")
 	late := place
 	late.Path += "/late"
@@ -173,7 +174,7 @@ func TestAwaitingEnds(t *testing.T) {
 
 // What a daemon left changed that was killed together with its guard is put back.
 func TestRecover(t *testing.T) {
-	place, _ := box(t, 64<<20).For("memory")
+	place, _ := annextest.Box(t, "annexd", 64<<20).For("memory")
 	file, value := place.File("memory.swappiness"), "0"
 	if place.Version == 2 {
 		file, value = place.File("memory.low"), "4194304"

@@ -1,7 +1,6 @@
 package annexd
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,20 +9,19 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"tare/annex"
+	"tare/annex/annextest"
 	"tare/annex/bound"
 	"tare/annex/control"
 	"tare/annex/guard"
 	"tare/annex/monitor"
 	"tare/cli/command"
 	"tare/kernel/cgroup"
-	"tare/kernel/memory"
 	"tare/kernel/process/calltest"
 	"tare/kernel/swap/swaptest"
 )
@@ -31,7 +29,6 @@ import (
 // This test binary is annexd, its guard, and a program that has memory, too.
 const (
 	annexdVariable = "TARE_ANNEXD_TEST_RUN"
-	holderVariable = "TARE_ANNEXD_TEST_HOLD"
 	callsVariable  = "TARE_ANNEXD_TEST_CALLS"
 )
 
@@ -48,125 +45,16 @@ func TestMain(m *testing.M) {
 	if os.Getenv(annexdVariable) != "" {
 		os.Exit(Main(os.Args))
 	}
-	if size := os.Getenv(holderVariable); size != "" {
-		if err := holdMemory(size); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	if code, ours := annextest.Main(); ours {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
-}
-
-// holdMemory has so much memory, and checks it when it is asked to.
-func holdMemory(text string) error {
-	size, err := strconv.Atoi(text)
-	if err != nil {
-		return err
-	}
-	m, err := memory.MapAnonymous(size)
-	if err != nil {
-		return err
-	}
-	if err := m.SmallPages(); err != nil {
-		return err
-	}
-	word := func(i int) uint64 { return uint64(i)*0x9e3779b97f4a7c15 | 1 }
-	words := m.Words()
-	in := bufio.NewScanner(os.Stdin)
-	for filled := false; in.Scan(); filled = true {
-		answer := "whole"
-		for i := range words {
-			if !filled {
-				words[i] = word(i)
-			} else if words[i] != word(i) {
-				answer = fmt.Sprintf("word %d is another", i)
-			}
-		}
-		fmt.Println(answer)
-	}
-	return in.Err()
-}
-
-// hold starts a program that has memory, in a group; ask has it check that.
-func hold(t *testing.T, g cgroup.Group, size int) (ask func() string) {
-	t.Helper()
-	command := exec.Command("/proc/self/exe")
-	command.Env = append(os.Environ(), holderVariable+"="+strconv.Itoa(size))
-	command.Stderr = os.Stderr
-	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	})
-	if err := g.Add(command.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
-	said := bufio.NewScanner(out)
-	ask = func() string {
-		if _, err := in.Write([]byte("\n")); err != nil {
-			return err.Error()
-		}
-		if !said.Scan() {
-			return fmt.Sprintf("it has ended: %v", said.Err())
-		}
-		return said.Text()
-	}
-	if answer := ask(); answer != "whole" {
-		t.Fatal(answer)
-	}
-	return ask
-}
-
-// box makes a control group that may have so much memory.
-func box(t *testing.T, limit int64) cgroup.Group {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("making control groups needs root")
-	}
-	layout, err := cgroup.Host()
-	if err != nil {
-		t.Skip(err)
-	}
-	var g cgroup.Group
-	for _, p := range layout.At(fmt.Sprintf("/tare-annexd-test-%d/box", os.Getpid())).Places {
-		if p.Has("memory") || p.Version == 2 {
-			g.Places = append(g.Places, p)
-		}
-	}
-	if _, ok := g.For("memory"); !ok {
-		t.Skip("no hierarchy carries the memory controller")
-	}
-	if err := g.Create("memory"); err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := errors.Join(g.Kill(ctx), g.Remove(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := g.LimitMemory(limit); err != nil {
-		t.Skip(err)
-	}
-	return g
 }
 
 // A group's name may hold anything, and is printed as a name; what of a container will not work
 // is told before anything is begun.
 func TestCheckOfRealGroups(t *testing.T) {
-	defended, _ := box(t, 64<<20).For("memory")
+	defended, _ := annextest.Box(t, "annexd", 64<<20).For("memory")
 	name := fmt.Sprintf("tare-annexd-check-%d", os.Getpid())
 	place := defended
 	place.Path = "/lxc.payload." + name + "-\x1b[2J"
@@ -300,7 +188,7 @@ func TestUnitLeavesWhatIsNeeded(t *testing.T) {
 			t.Errorf("this test does not know how to hold a program to %s=%s", key, value)
 		}
 	}
-	g := box(t, 96<<20)
+	g := annextest.Box(t, "annexd", 96<<20)
 	swapFile := swaptest.File(t, "annexd", 128<<20)
 	own, err := os.MkdirTemp("/run", "tare-annexd-test-")
 	if err != nil {
@@ -334,7 +222,7 @@ func TestUnitLeavesWhatIsNeeded(t *testing.T) {
 		if err := one.Create("memory"); err != nil {
 			t.Fatal(err)
 		}
-		asks = append(asks, hold(t, one, 24<<20))
+		asks = append(asks, annextest.Hold(t, one, 24<<20).Check)
 		if name == "critical" {
 			at, _ := one.For("memory")
 			knob = at.File(knob)

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"tare/kernel/process"
 	"tare/platform"
+	"tare/platform/crashtest"
 )
 
 // The daemon itself, made of the sources beside these, in small boxes.
@@ -117,11 +117,7 @@ func TestTareIsKilledBesideAnnexd(t *testing.T) {
 	s.Memory = 48 << 20
 	found := surroundings(t, state, s)
 	o := victimOrders{State: state, Spec: s, Ledger: filepath.Join(state, s.Name+ledgerSuffix), Extender: program, DieInUse: true}
-	err := crash(t, o)
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Fatalf("the victim ended with %v", err)
-	}
+	crashtest.Run(t, o, true)
 	if surroundings(t, state, s) == found {
 		t.Error("killed with its box in use, it left nothing: this tests nothing")
 	}

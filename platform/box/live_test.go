@@ -20,6 +20,7 @@ import (
 	"tare/kernel/cgroup"
 	"tare/kernel/swap"
 	"tare/platform"
+	"tare/platform/crashtest"
 )
 
 // Boxes on this host's kernel. What is in one is this very program, started again.
@@ -31,8 +32,8 @@ func TestMain(m *testing.M) {
 	if behaviour, ok := os.LookupEnv(fakeVariable); ok {
 		os.Exit(fake(behaviour))
 	}
-	if text, ok := os.LookupEnv(victimVariable); ok {
-		os.Exit(victim(text))
+	if code, ours := crashtest.Main(victim); ours {
+		os.Exit(code)
 	}
 	os.Exit(listed(m.Run))
 }

@@ -14,6 +14,7 @@ import (
 	"tare/kernel/file"
 	"tare/kernel/process"
 	"tare/platform"
+	"tare/platform/crashtest"
 )
 
 // What tests make on this host is listed too: a run of them that is killed, as by its
@@ -64,12 +65,8 @@ func beginRun(runs string) error {
 	if err := os.MkdirAll(runDirectory, 0o700); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(runDirectory, "run"+ledgerSuffix), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	runLedger = &fileLedger{file: file}
-	return nil
+	runLedger, err = crashtest.Open(filepath.Join(runDirectory, "run"+ledgerSuffix), crashtest.Moment{})
+	return err
 }
 
 // clearDead clears the runs that are over.
@@ -102,7 +99,7 @@ func clearRun(dir string) error {
 	}
 	var errs []error
 	for _, file := range ledgers {
-		open, _, err := openEntries(file)
+		open, _, err := crashtest.Entries(file)
 		errs = append(errs, err)
 		for _, e := range slices.Backward(open) {
 			if err := Remover(dir).Remove(context.Background(), e); err != nil {

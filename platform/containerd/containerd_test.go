@@ -20,6 +20,7 @@ import (
 	"tare/kernel/procfs"
 	"tare/platform"
 	"tare/platform/conformance"
+	"tare/platform/crashtest"
 	"tare/platform/engine"
 	"tare/platform/oci"
 )
@@ -336,8 +337,8 @@ func TestOutputOfOneThatEndsAtOnce(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	if orders, ok := os.LookupEnv(victimVariable); ok {
-		os.Exit(victim(orders))
+	if code, ours := crashtest.Main(victim); ours {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }

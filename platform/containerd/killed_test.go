@@ -1,17 +1,11 @@
 package containerd
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,126 +15,41 @@ import (
 	"tare/kernel/netns"
 	"tare/platform"
 	"tare/platform/conformance"
+	"tare/platform/crashtest"
 	"tare/platform/engine"
 	"tare/platform/held"
 )
 
-// A crash is a program of its own that launches and is killed with SIGKILL: at
-// each entry in its ledger, just before the thing is made, and at moments after
-// the last of them, while containerd, the shim and the runtime are at work.
-// What its ledger lists is then removed by another, and nothing may be left.
-
-// victimVariable holds a victim's orders.
-const victimVariable = "TARE_TEST_VICTIM"
-
+// victimOrders are of a program that launches and is killed: at each entry in its ledger, and
+// after the last of them, while containerd, the shim and the runtime are at work.
 type victimOrders struct {
 	State, Ledger, Name string
 	Image               image.Image
-	DieAtEntry          int           // from 1; 0 never
-	Last                int           // number of the last entry
-	DieAfter            time.Duration // the last entry
-}
-
-// planned reports whether the victim is to die.
-func (o victimOrders) planned() bool { return o.DieAtEntry+o.Last > 0 }
-
-// fileLedger writes a line for each entry ("+") and each crossing out ("-").
-type fileLedger struct {
-	orders victimOrders
-	mu     sync.Mutex
-	file   *os.File
-	n      int
-}
-
-func (l *fileLedger) write(sign string, e platform.Entry) error {
-	b, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(l.file, "%s%s\n", sign, b)
-	return err
-}
-
-func (l *fileLedger) Add(e platform.Entry) (func(), error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.write("+", e); err != nil {
-		return nil, err
-	}
-	l.n++
-	if l.n == l.orders.DieAtEntry {
-		die()
-	}
-	if l.n == l.orders.Last {
-		time.AfterFunc(l.orders.DieAfter, die)
-	}
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		_ = l.write("-", e)
-	}, nil
-}
-
-func die() {
-	if self, err := os.FindProcess(os.Getpid()); err == nil {
-		_ = self.Kill()
-	}
+	crashtest.Moment
 }
 
 // victim is the program that crashes.
-func victim(text string) int {
-	fail := func(err error) int { fmt.Fprintln(os.Stderr, err); return 2 }
-	var o victimOrders
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return fail(err)
-	}
-	file, err := os.OpenFile(o.Ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func victim(o victimOrders) error {
+	ledger, err := crashtest.Open(o.Ledger, o.Moment)
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	p := New(Options{StateDir: o.State, Ledger: &fileLedger{orders: o, file: file}})
+	p := New(Options{StateDir: o.State, Ledger: ledger})
 	if err := p.Prepare(context.Background(), o.Image); err != nil {
-		return fail(err)
+		return err
 	}
 	inst, err := p.Launch(context.Background(), platform.Spec{
 		Name: o.Name, Image: o.Image, Args: []string{"sh", "-c", "setsid sleep 3600 & sleep 3600"}, Data: []string{"/data"},
 		Setting: platform.Setting{Memory: 128 << 20, Network: platform.NetworkBridge, Storage: platform.StorageTmpfs},
 	})
 	if err != nil {
-		return fail(err)
+		return err
 	}
-	if o.planned() {
-		_, _ = inst.Wait(context.Background())
-		return 2
+	if o.Never() { // the one that tells how many entries there are
+		return errors.Join(inst.Stop(context.Background()), p.Release(context.Background()))
 	}
-	// The one that tells how many entries there are.
-	if err := errors.Join(inst.Stop(context.Background()), p.Release(context.Background())); err != nil {
-		return fail(err)
-	}
-	return 0
-}
-
-// openEntries reads what a ledger has not crossed out.
-func openEntries(t *testing.T, file string) (open []platform.Entry, entered int) {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for scan := bufio.NewScanner(f); scan.Scan(); {
-		var e platform.Entry
-		if err := json.Unmarshal(scan.Bytes()[1:], &e); err != nil {
-			t.Fatal(err)
-		}
-		if scan.Bytes()[0] == '+' {
-			entered++
-			open = append(open, e)
-			continue
-		}
-		open = slices.DeleteFunc(open, func(x platform.Entry) bool { return x.Kind == e.Kind && x.ID == e.ID })
-	}
-	return open, entered
+	_, err = inst.Wait(context.Background())
+	return errors.Join(errors.New("it lives"), err)
 }
 
 func TestKilledAtAnyMoment(t *testing.T) {
@@ -150,42 +59,26 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	state := t.TempDir()
 	p.options.StateDir = state
 	serial, run := 0, engine.NewMark()
-	crash := func(o victimOrders) (entered int) {
+	crash := func(m crashtest.Moment) (entered int) {
 		t.Helper()
 		serial++
-		o.State, o.Image = state, img
-		o.Name = fmt.Sprintf("victim-%s-%d", run, serial)
+		o := victimOrders{State: state, Image: img, Name: fmt.Sprintf("victim-%s-%d", run, serial), Moment: m}
 		o.Ledger = filepath.Join(state, o.Name+".ledger")
-		text, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command("/proc/self/exe")
-		cmd.Env = append(os.Environ(), victimVariable+"="+string(text))
-		out, err := cmd.CombinedOutput()
-		var exit *exec.ExitError
-		if errors.As(err, &exit) != o.planned() || o.planned() && exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("the victim ended with %v: %s", err, out)
-		}
-		open, entered := openEntries(t, o.Ledger)
-		for _, e := range slices.Backward(open) {
-			if err := p.Remove(t.Context(), e); err != nil {
-				t.Errorf("the %s %s, after entry %d, %v: %v", e.Kind, e.ID, o.DieAtEntry, o.DieAfter, err)
-			}
-		}
+		crashtest.Run(t, o, !m.Never())
+		open, entered := crashtest.Remove(t, p, o.Ledger)
 		nothingLeft(t, p, o, open)
 		return entered
 	}
-	entries := crash(victimOrders{})
+	entries := crash(crashtest.Moment{})
 	for n := 1; n <= entries; n++ {
-		crash(victimOrders{DieAtEntry: n})
+		crash(crashtest.Moment{At: n})
 	}
 	// Entry 1 is the image: while it is imported and unpacked.
 	for _, after := range []time.Duration{2, 10, 30} {
-		crash(victimOrders{Last: 1, DieAfter: after * time.Millisecond})
+		crash(crashtest.Moment{Last: 1, After: after * time.Millisecond})
 	}
 	for _, after := range []time.Duration{1, 4, 16, 32, 64, 128, 1000} {
-		crash(victimOrders{Last: entries, DieAfter: after * time.Millisecond})
+		crash(crashtest.Moment{Last: entries, After: after * time.Millisecond})
 	}
 }
 
@@ -234,7 +127,7 @@ func nothingLeft(t *testing.T, p *Platform, o victimOrders, entries []platform.E
 			return
 		}
 		if time.Now().After(until) {
-			t.Errorf("%d shims are left of %s, after entry %d, %d and %v", keepers, o.Name, o.DieAtEntry, o.Last, o.DieAfter)
+			t.Errorf("%d shims are left of %s, killed at %+v", keepers, o.Name, o.Moment)
 			return
 		}
 		time.Sleep(10 * time.Millisecond) // there is no event for a shim's end

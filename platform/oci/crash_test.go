@@ -1,19 +1,13 @@
 package oci_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,29 +18,19 @@ import (
 	"tare/platform"
 	"tare/platform/bare"
 	"tare/platform/conformance"
+	"tare/platform/crashtest"
 	"tare/platform/held"
 	"tare/platform/oci"
 )
 
-// A crash is a program of its own that launches and is killed with SIGKILL: at
-// each entry in its ledger, just before the thing is made, and at moments after
-// the last of them, while the runtime is at work. What its ledger lists is
-// then removed by another, and nothing may be left.
-
-// victimVariable holds a victim's orders.
-const victimVariable = "TARE_TEST_VICTIM"
-
+// victimOrders are of a program that launches and is killed: at each entry in its ledger, and
+// after the last of them, while the runtime is at work.
 type victimOrders struct {
 	Platform, State, Ledger, Name string
 	Image                         image.Image
-	DieAtEntry                    int           // from 1; 0 never
-	DieAfter                      time.Duration // the last entry
-	Last                          int           // number of the last entry
-	AtRest                        bool          // die between Create and Start
+	crashtest.Moment
+	AtRest bool // die between Create and Start
 }
-
-// planned reports whether the victim is to die.
-func (o victimOrders) planned() bool { return o.AtRest || o.DieAtEntry+o.Last > 0 }
 
 func (o victimOrders) platform(l platform.Ledger) platform.Platform {
 	switch name := o.Platform; name {
@@ -59,65 +43,15 @@ func (o victimOrders) platform(l platform.Ledger) platform.Platform {
 	}
 }
 
-// fileLedger writes a line for each entry ("+") and each crossing out ("-").
-type fileLedger struct {
-	orders victimOrders
-	mu     sync.Mutex
-	file   *os.File
-	n      int
-}
-
-func (l *fileLedger) write(sign string, e platform.Entry) error {
-	b, err := json.Marshal(e)
+// victim is the program that crashes.
+func victim(o victimOrders) error {
+	ledger, err := crashtest.Open(o.Ledger, o.Moment)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.file, "%s%s\n", sign, b)
-	return err
-}
-
-func (l *fileLedger) Add(e platform.Entry) (func(), error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.write("+", e); err != nil {
-		return nil, err
-	}
-	l.n++
-	if l.n == l.orders.DieAtEntry {
-		die()
-	}
-	if l.n == l.orders.Last {
-		time.AfterFunc(l.orders.DieAfter, die)
-	}
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		_ = l.write("-", e)
-	}, nil
-}
-
-func die() {
-	if self, err := os.FindProcess(os.Getpid()); err == nil {
-		_ = self.Kill()
-	}
-}
-
-// victim is the program that crashes.
-func victim(text string) int {
-	var o victimOrders
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	file, err := os.OpenFile(o.Ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	p := o.platform(&fileLedger{orders: o, file: file})
+	p := o.platform(ledger)
 	if err := p.Prepare(context.Background(), o.Image); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
+		return err
 	}
 	setting := platform.Setting{Memory: 128 << 20, Network: platform.NetworkBridge, Storage: platform.StorageTmpfs}
 	if p.Supports(setting) != nil {
@@ -128,47 +62,19 @@ func victim(text string) int {
 	}
 	if o.AtRest {
 		if _, err := p.(platform.Creator).Create(context.Background(), spec); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 2
+			return err
 		}
-		die()
-		select {} // it takes a moment
+		crashtest.Die()
 	}
 	inst, err := p.Launch(context.Background(), spec)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
+		return err
 	}
-	if !o.planned() { // the one that tells how many entries there are
-		_ = inst.Stop(context.Background())
-		return 0
+	if o.Never() { // the one that tells how many entries there are
+		return inst.Stop(context.Background())
 	}
-	_, _ = inst.Wait(context.Background())
-	return 2
-}
-
-// openEntries reads what a ledger has not crossed out.
-func openEntries(t *testing.T, file string) (open []platform.Entry, entered int) {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for scan := bufio.NewScanner(f); scan.Scan(); {
-		var e platform.Entry
-		if err := json.Unmarshal(scan.Bytes()[1:], &e); err != nil {
-			t.Fatal(err)
-		}
-		same := func(x platform.Entry) bool { return x.Kind == e.Kind && x.ID == e.ID }
-		if scan.Bytes()[0] == '+' {
-			entered++
-			open = append(open, e)
-		} else {
-			open = slices.DeleteFunc(open, same)
-		}
-	}
-	return open, entered
+	_, err = inst.Wait(context.Background())
+	return errors.Join(errors.New("it lives"), err)
 }
 
 func TestKilledAtAnyMoment(t *testing.T) {
@@ -187,30 +93,15 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				serial++
 				o.Name = fmt.Sprintf("victim-%d-%d", os.Getpid(), serial)
 				o.Ledger = filepath.Join(state, o.Name+".ledger")
-				text, err := json.Marshal(o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				cmd := exec.Command("/proc/self/exe")
-				cmd.Env = append(os.Environ(), victimVariable+"="+string(text))
-				out, err := cmd.CombinedOutput()
-				var exit *exec.ExitError
-				if planned := o.planned(); planned != errors.As(err, &exit) || planned && exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-					t.Fatalf("the victim ended with %v: %s", err, out)
-				}
-				open, entered := openEntries(t, o.Ledger)
-				for _, e := range slices.Backward(open) {
-					if err := p.Remove(t.Context(), e); err != nil {
-						t.Errorf("%s after entry %d, %v: %v", e.Kind, o.DieAtEntry, o.DieAfter, err)
-					}
-				}
+				crashtest.Run(t, o, o.AtRest || !o.Never())
+				open, entered := crashtest.Remove(t, p, o.Ledger)
 				nothingLeft(t, state, o.Name, open)
 				return entered
 			}
 			entries := crash(base)
 			for n := 1; n <= entries; n++ {
 				o := base
-				o.DieAtEntry = n
+				o.At = n
 				crash(o)
 			}
 			resting := base
@@ -218,7 +109,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			crash(resting)
 			for _, after := range []time.Duration{1, 2, 4, 8, 16, 32, 200} {
 				o := base
-				o.Last, o.DieAfter = entries, after*time.Millisecond
+				o.Last, o.After = entries, after*time.Millisecond
 				crash(o)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"tare/platform"
 	"tare/platform/bare"
 	"tare/platform/conformance"
+	"tare/platform/crashtest"
 	"tare/platform/oci"
 )
 
@@ -25,8 +26,8 @@ func conform(t *testing.T, runtime string) {
 
 func TestMain(m *testing.M) {
 	bare.Reexec()
-	if launch, ok := os.LookupEnv(victimVariable); ok {
-		os.Exit(victim(launch))
+	if code, ours := crashtest.Main(victim); ours {
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
