@@ -31,11 +31,11 @@ BUILD = build -buildvcs=false -ldflags '-s -w -X tare/cli/command.version=$(VERS
 # ports and the clock, and two at once would weigh each other. Two at a time run those that
 # use nothing but files of their own, and those whose machines are emulated; and after them
 # those whose programs are in groups of their own, and that no engine's shims are beside. A box
-# is not: its swap area is everybody's first. model/quota compares with the kernel, and is alone.
+# is not: its swap area is everybody's first.
 TEST = test -vet=off -count 1 -timeout 10m
 TOGETHER = ./platform/vm/... ./programs/... ./image/... ./annex/simulate ./annex/data ./annex/predict \
-	./annex/trace ./annex/synthetic ./annex/config ./advise ./census ./claim ./cli/command ./cli/results ./model/fanout \
-	./model/request ./model/size ./nearest ./overhead ./record/... ./report ./stats/... ./study/imported ./study/kit/... \
+	./annex/trace ./annex/synthetic ./annex/config ./advise ./census ./claim ./cli/command ./cli/results ./model/... \
+	./nearest ./overhead ./record/... ./report ./stats/... ./study/imported ./study/kit/... \
 	./study/platforms ./study/predict ./study/reproduction ./study/weigh ./terminal .
 BESIDE = ./workload ./platform/oci ./platform/bare ./platform/agent
 
