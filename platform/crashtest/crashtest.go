@@ -59,7 +59,8 @@ func Run(t testing.TB, orders any, dies bool) {
 	victim.Stdout, victim.Stderr = said, said
 	err = victim.Run()
 	exit := new(exec.ExitError)
-	if failed := errors.As(err, &exit); failed != dies || failed && exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+	killed := errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
+	if killed != dies || err != nil && !killed {
 		text, _ := os.ReadFile(said.Name())
 		t.Fatalf("the victim ended with %v: %s", err, text)
 	}
