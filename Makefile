@@ -25,8 +25,8 @@ VERSION = $(shell git describe --tags --always --dirty 2>/dev/null || echo unkno
 # that belongs to whoever builds.
 BUILD = build -buildvcs=false -ldflags '-s -w -X tare/cli/command.version=$(VERSION)'
 
-# Always anew: Go's cache of results knows nothing of the host. The limit is a package's. make lint
-# has vetted them.
+# Always anew: Go's cache of results knows nothing of the host. The limit is a package's. Vetting is
+# left to make lint.
 # Most packages run one at a time: their tests use the host's control groups, the engine, fixed
 # ports and the clock, and two at once would weigh each other. Two at a time run those that
 # use nothing but files of their own, and those whose machines are emulated; and after them

@@ -117,11 +117,14 @@ func (a *app) printDesign(
 	if a.elsewhere != nil {
 		dir = a.elsewhere.StateDir()
 		services, _ := podServices(d)
-		each := 0
+		each, objects := 0, "a Lease and a Job"
 		for _, pods := range services {
 			each += pods
 		}
-		terminal.Fprintf(a.out, "Made in the cluster, and removed after: a ConfigMap, and for each node a Lease, a Job and %s.\nOn each node: ", report.Counted(each, "Service"))
+		if each > 0 {
+			objects = "a Lease, a Job and " + report.Counted(each, "Service")
+		}
+		terminal.Fprintf(a.out, "Made in the cluster, and removed after: a ConfigMap, and for each node %s.\nOn each node: ", objects)
 	}
 	terminal.Fprintf(a.out, "Touched, and removed after: cgroups below %s, mounts and directories below %s", platform.CgroupParent, dir)
 	if engines {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -46,14 +47,14 @@ func (r *recorder) Carry(_ context.Context, s Study) error {
 	return nil
 }
 
-func runElsewhere(t *testing.T, r *recorder, line ...string) (code int, errors string) {
+func runElsewhere(t *testing.T, r *recorder, line ...string) (code int, said string) {
 	t.Helper()
 	args := append([]string{"kubectl-tare"}, line...)
 	defer func() { workload.Away = nil }()
 	root, _ := ElsewhereCommand("kubectl-tare", args, r)
-	var errOut bytes.Buffer
-	code = command.Run(t.Context(), root, args, io.Discard, &errOut, ExitCode)
-	return code, errOut.String()
+	var out bytes.Buffer
+	code = command.Run(t.Context(), root, args, &out, &out, ExitCode)
+	return code, out.String()
 }
 
 // A study's arguments are passed on as they stand, but for what is for this machine.
@@ -109,7 +110,8 @@ func TestStudyElsewhereIsReadFirst(t *testing.T) {
 		t.Errorf("a virtual machine: code %d, %s", code, said)
 	}
 	r = &recorder{cpus: 4}
-	if code, said := runElsewhere(t, r, "weigh", "redis", "--dry-run"); code != exitSuccess || len(r.carried) > 0 || r.checked != 1 {
+	if code, said := runElsewhere(t, r, "weigh", "redis", "--dry-run"); code != exitSuccess || len(r.carried) > 0 || r.checked != 1 ||
+		!strings.Contains(said, "for each node a Lease and a Job.") {
 		t.Errorf("a dry run: code %d, %s", code, said)
 	}
 }
@@ -130,6 +132,11 @@ func TestStudyElsewhereNeeds(t *testing.T) {
 	s := r.carried[0]
 	if s.Files[file] != text || s.Services[platform.NetworkClusterIP] == 0 || s.Services[platform.NetworkNodePort] == 0 || s.ServicePorts != 1 {
 		t.Errorf("%+v", s)
+	}
+	code, said = runElsewhere(t, r, append(line, "--dry-run")...)
+	want := fmt.Sprintf("for each node a Lease, a Job and %d Services.", s.Services[platform.NetworkClusterIP]+s.Services[platform.NetworkNodePort])
+	if code != exitSuccess || len(r.carried) != 1 || !strings.Contains(said, want) {
+		t.Errorf("a dry run: code %d, %s; want %q", code, said, want)
 	}
 	r = &recorder{cpus: 4}
 	code, said = runElsewhere(t, r, "startup", "redis", "--nodes", "a", "--platform", "k8s", "--network", "bridge:clusterip")

@@ -1,5 +1,5 @@
-// Package annextest gives tests of the memory extension a control group, and a program in it whose
-// memory is moved and checked.
+// Package annextest gives tests of the memory extension a control group, and a program in that
+// group whose memory is moved and then checked.
 package annextest
 
 import (
@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	// sizeVariable has a test's binary be such a program, of so many bytes.
+	// sizeVariable makes a test's binary the program, and holds how many bytes it fills.
 	sizeVariable = "TARE_ANNEX_TEST_BYTES"
-	// LockVariable has it lock the first half of them.
+	// LockVariable has the program lock the first half of them.
 	LockVariable = "TARE_ANNEX_TEST_LOCK"
 )
 
-// Main is the program where the test's binary was started as one: ours says so. TestMain calls it.
+// Main runs the program where Hold started this binary, and reports that as ours. TestMain calls it
+// before the tests, and exits with code.
 func Main() (code int, ours bool) {
 	size := os.Getenv(sizeVariable)
 	if size == "" {
@@ -38,8 +39,8 @@ func Main() (code int, ours bool) {
 	return 0, true
 }
 
-// serve answers each line of its input: the first, once it is in its group, by where its memory
-// is, the others by what came of checking that.
+// serve answers each line of its input: the first, which comes once it is in its group, with the
+// address of its memory, and every other with the result of a check.
 func serve(text string) error {
 	size, err := strconv.Atoi(text)
 	if err != nil {
@@ -60,8 +61,8 @@ func serve(text string) error {
 	return in.Err()
 }
 
-// Fill takes so much memory in small pages, no two of which are the same. check says "whole", or
-// which page is not as it was filled.
+// Fill fills size bytes of memory in small pages, no two of which are the same. check returns
+// "whole" where every byte is as it was filled, or else names the first page that differs.
 func Fill(size int) (address uint64, check func() string, err error) {
 	m, err := memory.MapAnonymous(size)
 	if err != nil {
@@ -76,7 +77,7 @@ func Fill(size int) (address uint64, check func() string, err error) {
 		}
 	}
 	words, page := m.Words(), os.Getpagesize()/8
-	value := func(i int) uint64 { return uint64(i/page)*0x9e3779b97f4a7c15 | 1 + uint64(i%page) }
+	value := func(i int) uint64 { return (uint64(i/page)*0x9e3779b97f4a7c15 | 1) + uint64(i%page) }
 	for i := range words {
 		words[i] = value(i)
 	}
@@ -90,7 +91,7 @@ func Fill(size int) (address uint64, check func() string, err error) {
 	}, nil
 }
 
-// Program is a program that has memory.
+// Program is a program that holds memory.
 type Program struct {
 	PID     int
 	Address uint64 // of its memory
@@ -99,7 +100,7 @@ type Program struct {
 	out *bufio.Scanner
 }
 
-// Hold starts a program with so many bytes in a group. It ends with the test.
+// Hold starts a program in a group, which fills size bytes. It ends with the test.
 func Hold(t testing.TB, g cgroup.Group, size int) *Program {
 	t.Helper()
 	command := exec.Command("/proc/self/exe")
@@ -130,7 +131,7 @@ func Hold(t testing.TB, g cgroup.Group, size int) *Program {
 	return p
 }
 
-// Check has it check all of its memory: "whole" is what is to come of it.
+// Check has the program check all of its memory. It returns "whole", or what is wrong.
 func (p *Program) Check() string {
 	if _, err := io.WriteString(p.in, "\n"); err != nil {
 		return err.Error()
@@ -141,8 +142,8 @@ func (p *Program) Check() string {
 	return p.out.Text()
 }
 
-// Group makes a control group in the hierarchies that tell of memory, and ends all that is in it
-// with the test. of is whose tests these are.
+// Group makes a control group with the memory controller. It is removed when the test ends, with
+// all processes in it. of names the package under test.
 func Group(t testing.TB, of, name string) cgroup.Group {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -174,7 +175,7 @@ func Group(t testing.TB, of, name string) cgroup.Group {
 	return g
 }
 
-// Box is a group that may have so much memory.
+// Box makes a group whose memory is limited to limit bytes.
 func Box(t testing.TB, of string, limit int64) cgroup.Group {
 	t.Helper()
 	g := Group(t, of, "box")

@@ -10,8 +10,8 @@ import (
 	"tare/annex/predict"
 )
 
-// warmUp is how long pages of a container that was just found stay; 0 is what data management
-// has for it. Tests have less.
+// warmUp is how long all pages of a newly found container stay in memory. 0 takes the default of
+// package data, 5 s. Tests set less.
 var warmUp time.Duration
 
 // policy is what a configuration comes to for data management.

@@ -23,7 +23,8 @@ import (
 // variable holds a victim's orders.
 const variable = "TARE_TEST_VICTIM"
 
-// Main is the victim where the test's binary was started as one: ours says so. TestMain calls it.
+// Main runs the victim where Run started this binary, and reports that as ours. TestMain calls it
+// before the tests, and exits with code.
 func Main[Orders any](victim func(Orders) error) (code int, ours bool) {
 	text, ours := os.LookupEnv(variable)
 	if !ours {
@@ -41,7 +42,8 @@ func Main[Orders any](victim func(Orders) error) (code int, ours bool) {
 	return 0, true
 }
 
-// Run has a victim carry out its orders. It is to die of SIGKILL, or else to succeed.
+// Run starts a victim with its orders, and waits for its end. The test fails unless the victim dies
+// of SIGKILL, where dies is true, or exits with 0, where it is false.
 func Run(t testing.TB, orders any, dies bool) {
 	t.Helper()
 	text, err := json.Marshal(orders)
