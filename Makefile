@@ -32,12 +32,14 @@ BUILD = build -buildvcs=false -ldflags '-s -w -X tare/cli/command.version=$(VERS
 # use nothing but files of their own, and those whose machines are emulated; and after them
 # those whose programs are in groups of their own, and that no engine's shims are beside. A box
 # is not: its swap area is everybody's first.
-TEST = test -vet=off -count 1 -timeout 10m
+TEST = test -json -vet=off -count 1 -timeout 10m
 TOGETHER = ./platform/vm/... ./programs/... ./image/... ./annex/simulate ./annex/data ./annex/predict \
 	./annex/trace ./annex/synthetic ./annex/config ./advise ./census ./claim ./cli/command ./cli/results ./model/... \
 	./nearest ./overhead ./record/... ./report ./stats/... ./study/imported ./study/kit/... \
 	./study/platforms ./study/predict ./study/reproduction ./study/weigh ./terminal .
 BESIDE = ./workload ./platform/oci ./platform/bare ./platform/agent
+# At the end it lists the tests that were skipped, with their reasons, and those that failed.
+SUMMED = $(GO) tool -modfile=tools/go.mod gotestsum --format pkgname-and-test-fails --format-hide-empty-pkg --raw-command --
 
 SHELL_SCRIPTS := scripts/setup.sh scripts/bench-gpu.sh scripts/package.sh scripts/words.sh scripts/stale.sh scripts/picture.sh contrib/kubectl_complete-tare .ci/run kernel/bpf/generate.sh $(wildcard programs/*/*.sh)
 
@@ -55,13 +57,13 @@ weigh: setup build ## set up, build, and weigh redis, stream and ffmpeg (under 1
 # is killed then leaves it there (docker swarm leave --force).
 
 .PHONY: test
-test: setup build lint generated ## set up, build, check, run every test and a short weighing (TARE_TEST_SWARM=1: may put any engine into a swarm)
-	failed=0; \
+test: setup build lint generated ## set up, build, check, make a short weighing, run every test, and list those that were skipped (TARE_TEST_SWARM=1: may put any engine into a swarm)
+	bin/tare weigh redis --quick --yes
+	$(SUMMED) bash -c 'failed=0; \
 	$(GO) $(TEST) -p 2 $(TOGETHER) || failed=1; \
 	$(GO) $(TEST) -p 2 $(BESIDE) || failed=1; \
 	$(GO) $(TEST) -p 1 $$($(GO) list ./... | grep -vxF "$$($(GO) list $(TOGETHER) $(BESIDE))") || failed=1; \
-	exit $$failed
-	bin/tare weigh redis --quick --yes
+	exit $$failed'
 
 .PHONY: test-all
 test-all: setup build ## what make test leaves out for time: every package's tests in a guest, Debian with systemd as a guest and engines in it, a guest's CPU taken off line, machines' and agents' whole conformance, swarms' and rootless engines' too, each image built twice, tare killed at more moments, a study over 1,000 simulated nodes (about 2 hours)
